@@ -1,0 +1,76 @@
+// A compiled attention: what it takes, its initial parameters and draws, and launching it.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "yaglom/tensor.h"
+
+#include <cstdint>
+#include <initializer_list>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace yaglom {
+
+/// What one tensor of a kernel is for.
+enum class TensorRole { Input, Parameter, Draw, Noise, Output, State };
+
+/// A tensor of a kernel by its name in the language: "Q", "flexformer_n.W1", "favor.W.noise", "state.S".
+struct TensorInfo {
+  std::string name;
+  TensorRole role;
+  /// Axes in order; the dynamic ones are named: "B", "H", "N", "M" (length of the keys), others are numbers.
+  std::vector<std::string> axes;
+  std::string initial; ///< parameters: the initial value as written in the spec; draws: the sampler
+};
+
+/// How to run one launch.
+struct Launch {
+  int threads = 0; ///< size of the pool; 0 means one a core
+};
+
+/// A compiled attention. Copies share the code; every member function is thread-safe.
+class YAGLOM_API Kernel {
+public:
+  struct Impl;
+  explicit Kernel(std::shared_ptr<const Impl> impl);
+  Kernel(const Kernel &);
+  Kernel(Kernel &&) noexcept;
+  Kernel &operator=(const Kernel &);
+  Kernel &operator=(Kernel &&) noexcept;
+  ~Kernel();
+
+  /// Every tensor of the kernel: inputs in the order of the declaration, parameters, draws, noise, output, state.
+  const std::vector<TensorInfo> &tensors() const;
+  /// Names of the losses that belong to this attention.
+  std::vector<std::string> losses() const;
+  DType dtype() const;
+  /// Milliseconds that compiling took; 0 when the kernel came from the cache.
+  double compileMilliseconds() const;
+  /// Bytes of scratch that one thread needs during a launch.
+  int64_t scratchBytes() const;
+  /// Multiply-adds that one launch needs at least: projections, chunk triangle, state (limit.md section 2).
+  double necessaryMultiplyAdds(int64_t batch, int64_t heads, int64_t queryLength, int64_t keyLength) const;
+
+  /// Parameters at their initial values and draws from `seed`, for `heads` heads. Throws Error.
+  Parameters initialParameters(int64_t heads, uint64_t seed = 0) const;
+  /// Draws again every random tensor of `parameters` from `seed`, by the current sampler parameters.
+  /// A tensor "f.W.noise" among the parameters overrides the generator. Throws Error.
+  void draw(Parameters &parameters, uint64_t seed) const;
+  /// The standard normal noise of draws and losses for `seed`: "f.W.noise", "r.noise", shape [H, rows, entries].
+  Parameters noise(int64_t heads, uint64_t seed) const;
+  /// Value of loss `name`, one per head ([H], or [1] when both samplers are shared). Throws Error.
+  std::vector<double> loss(const std::string &name, const Parameters &parameters, uint64_t seed) const;
+
+  /// Computes the attention. `inputs` in the order of the declaration: [B, H, N, width], or [B, H, N] for a scalar;
+  /// `output` [B, H, N, e]. The caller owns all memory. Throws Error that names the argument, before anything runs.
+  void forward(std::initializer_list<TensorRef> inputs, const Parameters &parameters, const TensorRef &output,
+               const Launch &launch = {}) const;
+  void forward(const std::vector<TensorRef> &inputs, const Parameters &parameters, const TensorRef &output,
+               const Launch &launch = {}) const;
+
+private:
+  std::shared_ptr<const Impl> impl;
+};
+
+} // namespace yaglom

@@ -1,0 +1,10 @@
+// Everything a user of yaglom needs.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "yaglom/builder.h"
+#include "yaglom/compile.h"
+#include "yaglom/kernel.h"
+#include "yaglom/result.h"
+#include "yaglom/spec.h"
+#include "yaglom/tensor.h"
