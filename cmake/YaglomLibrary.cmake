@@ -1,0 +1,172 @@
+# The helpers that every folder's CMakeLists.txt uses: yaglom_library(), yaglom_executable(), yaglom_test().
+# SPDX-License-Identifier: Apache-2.0
+
+# What every unit of ours is compiled with.
+add_library(yaglom_options INTERFACE)
+target_include_directories(yaglom_options INTERFACE
+  "${PROJECT_SOURCE_DIR}" "${PROJECT_SOURCE_DIR}/include" "${PROJECT_BINARY_DIR}")
+target_compile_options(yaglom_options INTERFACE -Wall -Wextra)
+target_compile_features(yaglom_options INTERFACE cxx_std_20)
+if(YAGLOM_SANITIZER STREQUAL "address")
+  # Without -fno-sanitize-recover UBSan reports and exits 0.
+  target_compile_options(yaglom_options INTERFACE
+    -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer)
+  target_link_options(yaglom_options INTERFACE -fsanitize=address,undefined)
+  target_compile_definitions(yaglom_options INTERFACE YAGLOM_ASAN)
+elseif(YAGLOM_SANITIZER STREQUAL "thread")
+  target_compile_options(yaglom_options INTERFACE -fsanitize=thread)
+  target_link_options(yaglom_options INTERFACE -fsanitize=thread)
+  target_compile_definitions(yaglom_options INTERFACE YAGLOM_TSAN)
+elseif(YAGLOM_SANITIZER)
+  message(FATAL_ERROR "YAGLOM_SANITIZER is '${YAGLOM_SANITIZER}'; expected address or thread")
+endif()
+if(YAGLOM_FUZZERS)
+  if(NOT CMAKE_CXX_COMPILER_ID STREQUAL "Clang")
+    message(FATAL_ERROR "YAGLOM_FUZZERS needs clang")
+  endif()
+  target_compile_options(yaglom_options INTERFACE -fsanitize=fuzzer-no-link)
+endif()
+
+# One precompiled header for all units that include MLIR.
+if(YAGLOM_PCH)
+  file(WRITE "${CMAKE_BINARY_DIR}/yaglom_pch.cpp" "")
+  add_library(yaglom_pch OBJECT "${CMAKE_BINARY_DIR}/yaglom_pch.cpp")
+  set_target_properties(yaglom_pch PROPERTIES
+    POSITION_INDEPENDENT_CODE ON CXX_VISIBILITY_PRESET hidden VISIBILITY_INLINES_HIDDEN ON)
+  target_link_libraries(yaglom_pch PRIVATE yaglom_options yaglom_llvm)
+  target_precompile_headers(yaglom_pch PRIVATE
+    <mlir/Dialect/Arith/IR/Arith.h>
+    <mlir/Dialect/Func/IR/FuncOps.h>
+    <mlir/Dialect/Math/IR/Math.h>
+    <mlir/Dialect/MemRef/IR/MemRef.h>
+    <mlir/Dialect/SCF/IR/SCF.h>
+    <mlir/Dialect/Vector/IR/VectorOps.h>
+    <mlir/IR/PatternMatch.h>
+    <mlir/Pass/Pass.h>)
+endif()
+
+# yaglom_add_folder(path): adds the folder once it has a CMakeLists.txt.
+function(yaglom_add_folder path)
+  if(EXISTS "${PROJECT_SOURCE_DIR}/${path}/CMakeLists.txt")
+    add_subdirectory("${PROJECT_SOURCE_DIR}/${path}" "${PROJECT_BINARY_DIR}/${path}")
+  else()
+    message(STATUS "yaglom: ${path} has no CMakeLists.txt yet")
+  endif()
+endfunction()
+
+# Turns folder names ("frontend") into targets ("yaglom_frontend"); other targets ("fmt::fmt") stay as they are.
+function(_yaglom_targets out)
+  set(targets)
+  foreach(name IN LISTS ARGN)
+    if(TARGET yaglom_${name})
+      list(APPEND targets yaglom_${name})
+    elseif(TARGET ${name})
+      list(APPEND targets ${name})
+    else()
+      message(FATAL_ERROR "yaglom: '${name}' is neither a folder's library added before this one nor a target")
+    endif()
+  endforeach()
+  set(${out} ${targets} PARENT_SCOPE)
+endfunction()
+
+# All targets that `targets` need: objects, unlike archives, are not handed on from library to library.
+function(_yaglom_closure out)
+  set(closure)
+  set(queue ${ARGN})
+  while(queue)
+    list(POP_FRONT queue target)
+    if(NOT target IN_LIST closure)
+      list(APPEND closure ${target})
+      get_target_property(depends ${target} YAGLOM_DEPENDS)
+      if(depends)
+        list(APPEND queue ${depends})
+      endif()
+    endif()
+  endwhile()
+  set(${out} ${closure} PARENT_SCOPE)
+endfunction()
+
+# yaglom_library(name SOURCES file... [DEPENDS name...] [LLVM])
+#
+# The object library yaglom_<name> of one folder. Its objects end in the shared library, and in every test and tool that
+# names it. DEPENDS are folders ("frontend") or imported targets ("fmt::fmt"); LLVM says that its units include LLVM or MLIR.
+function(yaglom_library name)
+  cmake_parse_arguments(PARSE_ARGV 1 arg "LLVM" "" "SOURCES;DEPENDS")
+  if(arg_UNPARSED_ARGUMENTS)
+    message(FATAL_ERROR "yaglom_library(${name}): unknown arguments ${arg_UNPARSED_ARGUMENTS}")
+  endif()
+  set(target yaglom_${name})
+  add_library(${target} OBJECT ${arg_SOURCES})
+  set_target_properties(${target} PROPERTIES
+    POSITION_INDEPENDENT_CODE ON CXX_VISIBILITY_PRESET hidden VISIBILITY_INLINES_HIDDEN ON)
+  _yaglom_targets(depends ${arg_DEPENDS})
+  if(arg_LLVM)
+    list(APPEND depends yaglom_llvm)
+    if(YAGLOM_PCH)
+      target_precompile_headers(${target} REUSE_FROM yaglom_pch)
+    endif()
+  endif()
+  target_link_libraries(${target} PUBLIC yaglom_options ${depends})
+  set_target_properties(${target} PROPERTIES YAGLOM_DEPENDS "${depends}")
+  set_property(GLOBAL APPEND PROPERTY YAGLOM_LIBRARIES ${target})
+endfunction()
+
+# yaglom_executable(name SOURCES file... [DEPENDS name...] [LLVM])
+#
+# A program linked to the objects of the folders it names, and of what they need.
+function(yaglom_executable name)
+  cmake_parse_arguments(PARSE_ARGV 1 arg "LLVM" "" "SOURCES;DEPENDS")
+  if(arg_UNPARSED_ARGUMENTS)
+    message(FATAL_ERROR "yaglom_executable(${name}): unknown arguments ${arg_UNPARSED_ARGUMENTS}")
+  endif()
+  add_executable(${name} ${arg_SOURCES})
+  _yaglom_targets(depends ${arg_DEPENDS})
+  if(arg_LLVM)
+    list(APPEND depends yaglom_llvm)
+  endif()
+  _yaglom_closure(closure ${depends})
+  target_link_libraries(${name} PRIVATE yaglom_options ${closure} Threads::Threads)
+endfunction()
+
+# yaglom_test(name SOURCES file... [DEPENDS name...] [LABELS label...] [TIMEOUT seconds] [LLVM])
+#
+# A Catch2 program without a main; every TEST_CASE is one CTest entry. Its label is the folder's name ("unit"), followed by
+# LABELS: `asan` and `tsan` say in which sanitizer runs of scripts/test it takes part ("numeric+asan"; `ctest -L asan`).
+# The target tests-<label> builds all tests of a label. YAGLOM_SOURCE_DIR is the checkout, as a C string.
+function(yaglom_test name)
+  cmake_parse_arguments(PARSE_ARGV 1 arg "LLVM" "TIMEOUT" "SOURCES;DEPENDS;LABELS")
+  if(arg_UNPARSED_ARGUMENTS)
+    message(FATAL_ERROR "yaglom_test(${name}): unknown arguments ${arg_UNPARSED_ARGUMENTS}")
+  endif()
+  set(llvm)
+  if(arg_LLVM)
+    set(llvm LLVM)
+  endif()
+  yaglom_executable(${name} SOURCES ${arg_SOURCES} DEPENDS ${arg_DEPENDS} ${llvm})
+  target_link_libraries(${name} PRIVATE Catch2::Catch2WithMain)
+  target_compile_definitions(${name} PRIVATE "YAGLOM_SOURCE_DIR=\"${PROJECT_SOURCE_DIR}\"")
+
+  get_filename_component(folder "${CMAKE_CURRENT_SOURCE_DIR}" NAME)
+  set(labels ${folder} ${arg_LABELS})
+  foreach(label IN LISTS labels)
+    if(NOT TARGET tests-${label})
+      add_custom_target(tests-${label})
+    endif()
+    add_dependencies(tests-${label} ${name})
+  endforeach()
+  # One string: a list would be split on its way through Catch2's script.
+  list(JOIN labels "+" label)
+  set(timeout 300)
+  if(arg_TIMEOUT)
+    set(timeout ${arg_TIMEOUT})
+  endif()
+  set(properties LABELS ${label} TIMEOUT ${timeout})
+  if(YAGLOM_SANITIZER STREQUAL "thread")
+    list(APPEND properties ENVIRONMENT "TSAN_OPTIONS=suppressions=${PROJECT_SOURCE_DIR}/tests/tsan.supp")
+  endif()
+  include(Catch)
+  # NoTests: with Catch2 2.13 a test whose name holds ; or \ would run nothing and pass.
+  catch_discover_tests(${name} EXTRA_ARGS -w NoTests PROPERTIES ${properties})
+endfunction()
+
+include(YaglomInstall)
