@@ -128,13 +128,14 @@ function(yaglom_executable name)
   target_link_libraries(${name} PRIVATE yaglom_options ${closure} Threads::Threads)
 endfunction()
 
-# yaglom_test(name SOURCES file... [DEPENDS name...] [LABELS label...] [TIMEOUT seconds] [LLVM])
+# yaglom_test(name SOURCES file... [DEPENDS name...] [LABELS label...] [TIMEOUT seconds] [SERIAL] [LLVM])
 #
 # A Catch2 program without a main; every TEST_CASE is one CTest entry. Its label is the folder's name ("unit"), followed by
 # LABELS: `asan` and `tsan` say in which sanitizer runs of scripts/test it takes part ("numeric+asan"; `ctest -L asan`).
-# The target tests-<label> builds all tests of a label. YAGLOM_SOURCE_DIR is the checkout, as a C string.
+# The target tests-<label> builds all tests of a label. SERIAL keeps other tests away while one of these runs (timings).
+# YAGLOM_SOURCE_DIR is the checkout, as a C string.
 function(yaglom_test name)
-  cmake_parse_arguments(PARSE_ARGV 1 arg "LLVM" "TIMEOUT" "SOURCES;DEPENDS;LABELS")
+  cmake_parse_arguments(PARSE_ARGV 1 arg "LLVM;SERIAL" "TIMEOUT" "SOURCES;DEPENDS;LABELS")
   if(arg_UNPARSED_ARGUMENTS)
     message(FATAL_ERROR "yaglom_test(${name}): unknown arguments ${arg_UNPARSED_ARGUMENTS}")
   endif()
@@ -161,12 +162,32 @@ function(yaglom_test name)
     set(timeout ${arg_TIMEOUT})
   endif()
   set(properties LABELS ${label} TIMEOUT ${timeout})
+  if(arg_SERIAL)
+    list(APPEND properties RUN_SERIAL ON)
+  endif()
   if(YAGLOM_SANITIZER STREQUAL "thread")
     list(APPEND properties ENVIRONMENT "TSAN_OPTIONS=suppressions=${PROJECT_SOURCE_DIR}/tests/tsan.supp")
   endif()
   include(Catch)
   # NoTests: with Catch2 2.13 a test whose name holds ; or \ would run nothing and pass.
   catch_discover_tests(${name} EXTRA_ARGS -w NoTests PROPERTIES ${properties})
+endfunction()
+
+# yaglom_fuzzer(name SOURCES file... [DEPENDS name...] [LLVM])
+#
+# The libFuzzer program fuzz-<name>, built in the fuzz preset only; scripts/test runs each for a minute on
+# tests/fuzz/corpus/<name>, if that folder exists. The target fuzzers builds them all.
+function(yaglom_fuzzer name)
+  if(NOT YAGLOM_FUZZERS)
+    return()
+  endif()
+  yaglom_executable(fuzz-${name} ${ARGN})
+  target_compile_options(fuzz-${name} PRIVATE -fsanitize=fuzzer)
+  target_link_options(fuzz-${name} PRIVATE -fsanitize=fuzzer)
+  if(NOT TARGET fuzzers)
+    add_custom_target(fuzzers)
+  endif()
+  add_dependencies(fuzzers fuzz-${name})
 endfunction()
 
 include(YaglomInstall)
