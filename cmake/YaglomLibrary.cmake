@@ -111,11 +111,12 @@ function(yaglom_library name)
   set_property(GLOBAL APPEND PROPERTY YAGLOM_LIBRARIES ${target})
 endfunction()
 
-# yaglom_executable(name SOURCES file... [DEPENDS name...] [LLVM])
+# yaglom_executable(name SOURCES file... [DEPENDS name...] [LLVM] [INSTALL] [OUTPUT file])
 #
-# A program linked to the objects of the folders it names, and of what they need.
+# A program linked to the objects of the folders it names, and of what they need. INSTALL installs it, OUTPUT names its file
+# when that is another name than the target's.
 function(yaglom_executable name)
-  cmake_parse_arguments(PARSE_ARGV 1 arg "LLVM" "" "SOURCES;DEPENDS")
+  cmake_parse_arguments(PARSE_ARGV 1 arg "LLVM;INSTALL" "OUTPUT" "SOURCES;DEPENDS")
   if(arg_UNPARSED_ARGUMENTS)
     message(FATAL_ERROR "yaglom_executable(${name}): unknown arguments ${arg_UNPARSED_ARGUMENTS}")
   endif()
@@ -126,6 +127,14 @@ function(yaglom_executable name)
   endif()
   _yaglom_closure(closure ${depends})
   target_link_libraries(${name} PRIVATE yaglom_options ${closure} Threads::Threads)
+  if(arg_OUTPUT)
+    set_target_properties(${name} PROPERTIES OUTPUT_NAME ${arg_OUTPUT})
+  endif()
+  if(arg_INSTALL)
+    # CMAKE_INSTALL_RPATH_USE_LINK_PATH leaves out the folder that is being installed.
+    set_target_properties(${name} PROPERTIES INSTALL_RPATH "$ORIGIN/../${CMAKE_INSTALL_LIBDIR}")
+    install(TARGETS ${name})
+  endif()
 endfunction()
 
 # yaglom_test(name SOURCES file... [DEPENDS name...] [LABELS label...] [TIMEOUT seconds] [SERIAL] [LLVM])
