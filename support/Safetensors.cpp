@@ -1,0 +1,183 @@
+// The data of a safetensors file: conversion of the element types, and the writer.
+// SPDX-License-Identifier: Apache-2.0
+#include "support/Safetensors.h"
+
+#include "support/SafetensorsHeader.h"
+
+#include <bit>
+#include <cassert>
+#include <cerrno>
+#include <cmath>
+#include <cstring>
+#include <fstream>
+#include <sstream>
+
+static_assert(std::endian::native == std::endian::little, "safetensors data is little-endian and used as it is");
+
+namespace yaglom::safetensors {
+namespace {
+
+constexpr std::size_t kLengthBytes = 8;
+
+template <typename T>
+T readAs(const char *bytes) {
+  T value;
+  std::memcpy(&value, bytes, sizeof value);
+  return value;
+}
+
+double halfToDouble(uint16_t bits) {
+  const int exponent = bits >> 10 & 31;
+  const int fraction = bits & 1023;
+  double magnitude;
+  if (exponent == 31)
+    magnitude = fraction ? std::nan("") : HUGE_VAL;
+  else if (exponent == 0)
+    magnitude = std::ldexp(fraction, -24);
+  else
+    magnitude = std::ldexp(1024 + fraction, exponent - 25);
+  return bits & 0x8000 ? -magnitude : magnitude;
+}
+
+double bfloatToDouble(uint16_t bits) { return std::bit_cast<float>(uint32_t{bits} << 16); }
+
+template <typename Stored, typename Convert>
+void fill(Tensor &tensor, const char *bytes, Convert convert) {
+  for (int64_t i = 0, size = tensor.size(); i < size; ++i)
+    tensor.set(i, convert(readAs<Stored>(bytes + static_cast<std::size_t>(i) * sizeof(Stored))));
+}
+
+std::string join(const std::vector<std::string> &parts) {
+  std::string text;
+  for (const std::string &part : parts)
+    text += (text.empty() ? "" : ",") + part;
+  return text;
+}
+
+/// The header's "__metadata__" member.
+Result<std::string> metadataMember(const Metadata &metadata) {
+  std::vector<std::string> members;
+  for (const auto &[name, value] : metadata) {
+    Result<std::string> quotedName = quoteJson(name);
+    Result<std::string> quotedValue = quoteJson(value);
+    if (!quotedName || !quotedValue)
+      return Error("metadata '" + name + "' is not valid UTF-8");
+    members.push_back(*quotedName + ":" + *quotedValue);
+  }
+  return "\"__metadata__\":{" + join(members) + "}";
+}
+
+/// The JSON object of a tensor whose data lies at [begin, end).
+std::string describe(const Tensor &tensor, std::size_t begin, std::size_t end) {
+  std::vector<std::string> sizes;
+  for (int64_t size : tensor.shape())
+    sizes.push_back(std::to_string(size));
+  return std::string("{\"dtype\":\"") + (tensor.dtype() == DType::f32 ? "F32" : "F64") + "\",\"shape\":[" +
+         join(sizes) + "],\"data_offsets\":[" + std::to_string(begin) + "," + std::to_string(end) + "]}";
+}
+
+} // namespace
+
+int64_t Entry::size() const {
+  int64_t count = 1;
+  for (int64_t axis : shape)
+    count *= axis; // the reader has checked that this fits
+  return count;
+}
+
+bool Entry::isFloat() const { return dtype == "F64" || dtype == "F32" || dtype == "F16" || dtype == "BF16"; }
+
+Result<File> File::parse(std::string bytes) {
+  if (bytes.size() < kLengthBytes)
+    return Error("too short: " + std::to_string(bytes.size()) + " bytes");
+  const uint64_t headerBytes = readAs<uint64_t>(bytes.data());
+  if (headerBytes > bytes.size() - kLengthBytes)
+    return Error("the header's length " + std::to_string(headerBytes) + " is beyond the end of the file");
+  File file;
+  file.dataOffset = kLengthBytes + static_cast<std::size_t>(headerBytes);
+  const std::string_view json = std::string_view(bytes).substr(kLengthBytes, static_cast<std::size_t>(headerBytes));
+  Result<Header> header = parseHeader(json, bytes.size() - file.dataOffset);
+  if (!header)
+    return header.error();
+  file.strings = std::move(header->metadata);
+  file.entries = std::move(header->entries);
+  file.bytes = std::move(bytes);
+  return file;
+}
+
+Result<File> File::read(const std::string &path) {
+  std::ifstream stream(path, std::ios::binary);
+  if (!stream)
+    return Error(path + ": " + std::strerror(errno));
+  std::ostringstream content;
+  content << stream.rdbuf();
+  if (stream.bad() || (content.fail() && stream.peek() != EOF))
+    return Error(path + ": cannot be read");
+  Result<File> file = parse(std::move(content).str());
+  if (!file)
+    return Error(path + ": " + file.error().what());
+  return file;
+}
+
+const Entry *File::find(std::string_view name) const {
+  for (const Entry &entry : entries)
+    if (entry.name == name)
+      return &entry;
+  return nullptr;
+}
+
+Result<Tensor> File::load(const Entry &entry, DType dtype) const {
+  if (!entry.isFloat())
+    return Error("tensor '" + entry.name + "': expected F64, F32, F16 or BF16, found " + entry.dtype);
+  assert(entry.end <= bytes.size() - dataOffset && "an entry of another file");
+  Tensor tensor(dtype, entry.shape);
+  const char *data = bytes.data() + dataOffset + entry.begin;
+  if (entry.dtype == "F64")
+    fill<double>(tensor, data, [](double x) { return x; });
+  else if (entry.dtype == "F32")
+    fill<float>(tensor, data, [](float x) { return double{x}; });
+  else if (entry.dtype == "F16")
+    fill<uint16_t>(tensor, data, halfToDouble);
+  else
+    fill<uint16_t>(tensor, data, bfloatToDouble);
+  return tensor;
+}
+
+Result<std::string> serialize(const Parameters &tensors, const Metadata &metadata) {
+  std::vector<std::string> members;
+  if (!metadata.empty()) {
+    Result<std::string> strings = metadataMember(metadata);
+    if (!strings)
+      return strings.error();
+    members.push_back(std::move(*strings));
+  }
+  std::string data;
+  for (const Parameters::Entry &entry : tensors) {
+    const std::size_t begin = data.size();
+    if (entry.tensor.size())
+      data.append(static_cast<const char *>(entry.tensor.data()),
+                  static_cast<std::size_t>(entry.tensor.size()) * sizeOf(entry.tensor.dtype()));
+    Result<std::string> name = quoteJson(entry.name);
+    if (!name)
+      return name.error();
+    members.push_back(*name + ":" + describe(entry.tensor, begin, data.size()));
+  }
+  std::string json = "{" + join(members) + "}";
+  json.append((8 - json.size() % 8) % 8, ' '); // keeps the data aligned
+  const uint64_t length = json.size();
+  return std::string(reinterpret_cast<const char *>(&length), kLengthBytes) + json + data;
+}
+
+Result<void> write(const std::string &path, const Parameters &tensors, const Metadata &metadata) {
+  Result<std::string> bytes = serialize(tensors, metadata);
+  if (!bytes)
+    return Error(path + ": " + bytes.error().what());
+  std::ofstream stream(path, std::ios::binary | std::ios::trunc);
+  stream.write(bytes->data(), static_cast<std::streamsize>(bytes->size()));
+  stream.close();
+  if (!stream)
+    return Error(path + ": " + std::strerror(errno));
+  return {};
+}
+
+} // namespace yaglom::safetensors
