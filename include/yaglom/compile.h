@@ -31,11 +31,11 @@ private:
 /// How an attention is specialised. Batch, heads, length and strides stay dynamic.
 struct CompileOptions {
   Target target = Target::host();
-  int64_t headDim = 64;                 ///< d: width of Q and K
-  int64_t valueDim = 0;                 ///< e: width of V; 0 means headDim
-  std::map<std::string, int64_t> dims;  ///< overrides of the spec's `dim`s
+  int64_t headDim = 64;                  ///< d: width of Q and K
+  int64_t valueDim = 0;                  ///< e: width of V; 0 means headDim
+  std::map<std::string, int64_t> dims{}; ///< overrides of the spec's `dim`s
   DType dtype = DType::f32;
-  int64_t chunk = 0;                    ///< tokens a chunk; 0 lets the compiler choose
+  int64_t chunk = 0; ///< tokens a chunk; 0 lets the compiler choose
 };
 
 /// Compiles `attention` of `spec`. Asking twice for the same kernel, from any thread, compiles once.

@@ -1,0 +1,18 @@
+# Every dynamic symbol that the library defines belongs to namespace yaglom, and there are some.
+# SPDX-License-Identifier: Apache-2.0
+execute_process(COMMAND "${NM}" -D --defined-only "${LIBRARY}" OUTPUT_VARIABLE output COMMAND_ERROR_IS_FATAL ANY)
+string(REPLACE "\n" ";" lines "${output}")
+set(count 0)
+foreach(line IN LISTS lines)
+  if(line STREQUAL "")
+    continue()
+  endif()
+  math(EXPR count "${count} + 1")
+  if(NOT line MATCHES " (_ZNK?6yaglom|_ZT[VIS]N6yaglom)")
+    message(SEND_ERROR "exported, but not ours: ${line}")
+  endif()
+endforeach()
+if(count LESS 30)
+  message(SEND_ERROR "only ${count} symbols are exported")
+endif()
+message(STATUS "${count} symbols")
