@@ -1,4 +1,4 @@
-// The sampler `mixture`.
+// mixture: a Gaussian mixture with learned weights, means and scales.
 // SPDX-License-Identifier: Apache-2.0
 #include "frontend/Samplers.h"
 
@@ -7,8 +7,25 @@
 namespace yaglom {
 namespace {
 
-std::string formula(const SamplerOptions &, int64_t width) {
-  return fmt::format("dim D = {}\nmap sample(z: [D]) -> [D] = z\n", width); // stub: the formula is written next
+std::string formula(const SamplerOptions &options, int64_t width) {
+  return fmt::format("dim D = {}\ndim Q = {}\n", width, options.at("components")) + R"(
+fn logsumexp(v) = max(v) + log(sum(exp(v - max(v))))
+
+map sample(z: [D]) -> [D] {
+  param self.alpha: [Q] = 0
+  param self.mu: [Q, D] ~ gaussian
+  param self.s: [Q, D] = log(exp(1) - 1)
+  return component(self.mu, self.alpha) + softplus(component(self.s, self.alpha)) * z
+}
+
+map log_density(w: [D]) -> [] {
+  let ones = 0 * w + 1                        # A @ ones sums each row of A
+  let sigma = softplus(self.s)
+  let u = (self.mu - w) / sigma
+  let terms = self.alpha - (u * u / 2 + log(sigma)) @ ones
+  return logsumexp(terms) - logsumexp(self.alpha) - D / 2 * log(2 * pi)
+}
+)";
 }
 
 } // namespace
@@ -17,7 +34,6 @@ const SamplerKind &mixtureSampler() {
   static const SamplerKind kind{
       .name = "mixture",
       .options = {{.name = "components"}},
-      .pairs = Pairs::Allowed,
       .hasParameters = true,
       .hasDensity = true,
       .formula = formula,

@@ -1,4 +1,4 @@
-// The sampler `orthogonal`.
+// orthogonal: blocks of mutually orthogonal rows, each as long as a Gaussian row would be.
 // SPDX-License-Identifier: Apache-2.0
 #include "frontend/Samplers.h"
 
@@ -7,8 +7,10 @@
 namespace yaglom {
 namespace {
 
-std::string formula(const SamplerOptions &, int64_t width) {
-  return fmt::format("dim D = {}\nmap sample(z: [D]) -> [D] = z\n", width); // stub: the formula is written next
+std::string formula(const SamplerOptions &options, int64_t width) {
+  // orthogonalize(z) has norm 1; |z| is the norm of the row's own noise.
+  return fmt::format("dim D = {}\nmap sample(z: [D]) -> [D] = {} * |z| * orthogonalize(z)\n", width,
+                     options.at("scale"));
 }
 
 } // namespace
@@ -18,8 +20,6 @@ const SamplerKind &orthogonalSampler() {
       .name = "orthogonal",
       .options = {{.name = "scale", .integer = false, .fallback = 1}},
       .pairs = Pairs::Never,
-      .hasParameters = false,
-      .hasDensity = false,
       .formula = formula,
   };
   return kind;
