@@ -53,6 +53,8 @@ struct SamplerKind {
   Pairs pairs = Pairs::Allowed;
   bool hasParameters = false; ///< then it must be declared by `sampler`
   bool hasDensity = false;
+  bool allocated = false; ///< a mixture: rows belong to components with weights softmax(self.alpha); kl weighs by them
+  bool symmetric = false; ///< the density is even; kl(p, q) takes each sample of p with both signs, half weight each
   /// Entries of one row of noise; null when they are as many as `width`.
   int64_t (*noiseWidth)(const SamplerOptions &options, int64_t width) = nullptr;
   std::string (*formula)(const SamplerOptions &options, int64_t width) = nullptr;

@@ -36,6 +36,7 @@ const SamplerKind &mixtureSampler() {
       .options = {{.name = "components"}},
       .hasParameters = true,
       .hasDensity = true,
+      .allocated = true,
       .formula = formula,
   };
   return kind;

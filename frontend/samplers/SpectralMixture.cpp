@@ -55,6 +55,8 @@ const SamplerKind &spectralMixtureSampler() {
       .pairs = Pairs::Only,
       .hasParameters = true,
       .hasDensity = true,
+      .allocated = true,
+      .symmetric = true,
       .formula = formula,
   };
   return kind;
