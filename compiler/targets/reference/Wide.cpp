@@ -1,0 +1,112 @@
+// The rare paths of Wide: numbers outside 2^-256 .. 2^256.
+// SPDX-License-Identifier: Apache-2.0
+#include "compiler/targets/reference/Wide.h"
+
+#include <algorithm>
+
+namespace yaglom::reference {
+namespace {
+
+constexpr double kUp = 0x1p512;
+constexpr double kDown = 0x1p-512;
+// 512 ln 2 in two parts; the first has 33 bits, so its product with a block below 2^20 is exact.
+constexpr double kBlockLogHigh = 0x1.62e42fefp+8;
+constexpr double kBlockLogLow = 0x1.473de6af278edp-25;
+
+/// Beyond this many blocks a number is taken as infinity or zero; exponents then still add without overflow.
+constexpr int64_t kMaxBlock = int64_t{1} << 52;
+
+} // namespace
+
+void Wide::renormalize() {
+  if (mantissa == 0 || !std::isfinite(mantissa)) {
+    block = 0;
+    return;
+  }
+  // A product of two mantissas lies in 2^-512 .. 2^512, a double from outside in 2^-1074 .. 2^1024: three steps at most.
+  while (std::fabs(mantissa) >= 0x1p256) {
+    mantissa *= kDown;
+    ++block;
+  }
+  while (std::fabs(mantissa) < 0x1p-256) {
+    mantissa *= kUp;
+    --block;
+  }
+  if (block > kMaxBlock)
+    *this = raw(std::copysign(HUGE_VAL, mantissa), 0);
+  else if (block < -kMaxBlock)
+    *this = raw(std::copysign(0.0, mantissa), 0);
+}
+
+double Wide::scaled() const {
+  const int64_t exponent = std::clamp<int64_t>(block, -8, 8) * 512;
+  return std::ldexp(mantissa, static_cast<int>(exponent));
+}
+
+Wide Wide::addAligned(Wide a, Wide b) {
+  if (a.isZero() || !std::isfinite(b.mantissa))
+    return std::isfinite(a.mantissa) ? b : Wide(a.mantissa + b.mantissa);
+  if (b.isZero() || !std::isfinite(a.mantissa))
+    return a;
+  if (a.block < b.block)
+    std::swap(a, b);
+  // Two blocks apart the smaller one is below 2^-512 of the larger.
+  return a.block - b.block == 1 ? Wide(a.mantissa + b.mantissa * kDown, a.block) : a;
+}
+
+bool operator<(Wide a, Wide b) {
+  if (a.block == b.block)
+    return a.mantissa < b.mantissa;
+  if (a.isNan() || b.isNan())
+    return false;
+  const int signA = (a.mantissa > 0) - (a.mantissa < 0);
+  const int signB = (b.mantissa > 0) - (b.mantissa < 0);
+  if (signA != signB || signA == 0)
+    return signA < signB;
+  if (std::isinf(a.mantissa) || std::isinf(b.mantissa))
+    return a.toDouble() < b.toDouble() || (std::isinf(b.mantissa) ? signB > 0 : signA < 0);
+  return signA > 0 ? a.block < b.block : a.block > b.block;
+}
+
+Wide exp(Wide x) {
+  const double value = x.toDouble();
+  if (std::fabs(value) < 177 || !(std::fabs(value) < 1e15)) // the second also catches NaN
+    return std::exp(value);
+  const double blocks = std::nearbyint(value / (kBlockLogHigh + kBlockLogLow));
+  const double rest = std::fma(-blocks, kBlockLogLow, std::fma(-blocks, kBlockLogHigh, value));
+  return Wide(std::exp(rest), static_cast<int64_t>(blocks));
+}
+
+Wide exp2(Wide x) {
+  const double value = x.toDouble();
+  if (!(std::fabs(value) < 1e15))
+    return std::exp2(value);
+  const double blocks = std::nearbyint(value / 512);
+  return Wide(std::exp2(value - 512 * blocks), static_cast<int64_t>(blocks));
+}
+
+Wide log(Wide x) {
+  const double blocks = static_cast<double>(x.block);
+  if (x.block == 0)
+    return std::log(x.mantissa);
+  return std::fma(blocks, kBlockLogHigh, std::fma(blocks, kBlockLogLow, std::log(x.mantissa)));
+}
+
+Wide sqrt(Wide x) {
+  if (x.block % 2 == 0)
+    return Wide(std::sqrt(x.mantissa), x.block / 2);
+  return Wide(std::sqrt(x.mantissa * kUp), (x.block - 1) / 2);
+}
+
+Wide pow(Wide x, Wide p) {
+  const double exponent = p.toDouble();
+  const double plain = std::pow(x.toDouble(), exponent);
+  const double size = std::fabs(plain);
+  const bool special = x.isZero() || !std::isfinite(x.mantissa) || !std::isfinite(exponent) || exponent == 0;
+  if (special || std::isnan(plain) || (x.block == 0 && size > 0x1p-1022 && size < HUGE_VAL))
+    return plain;
+  const Wide magnitude = exp(p * log(abs(x)));
+  return x.isNegative() && std::fabs(std::fmod(exponent, 2)) == 1 ? -magnitude : magnitude;
+}
+
+} // namespace yaglom::reference
