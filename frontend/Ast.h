@@ -41,22 +41,22 @@ struct NamedArg {
 /// One option after `with`: `causal`, `decay = g`, `normalize(eps = c)`.
 struct Option {
   std::string name;
-  Range range;                ///< of the name
-  ExprRef value;              ///< after '=', or null
+  Range range;   ///< of the name
+  ExprRef value; ///< after '=', or null
   bool hasParentheses = false;
   std::vector<NamedArg> args; ///< inside '(...)'
 };
 
 struct Expr {
   ExprKind kind;
-  Range range;                 ///< the whole expression, without enclosing parentheses
-  Range op;                    ///< the operator, the name of a call, the opening bracket of |x| and [a; b]
-  double number = 0;           ///< Number
-  std::string name;            ///< Name, Call
-  std::vector<ExprRef> args;   ///< operands, entries, positional arguments
-  std::vector<NamedArg> named; ///< Call: named arguments
-  std::vector<Option> options; ///< Call: options after `with`
-  uint32_t depth = 1;          ///< height of this tree; bounds every recursion over it
+  Range range = {};                 ///< the whole expression, without enclosing parentheses
+  Range op = {};                    ///< the operator, the name of a call, the opening bracket of |x| and [a; b]
+  double number = 0;                ///< Number
+  std::string name = {};            ///< Name, Call
+  std::vector<ExprRef> args = {};   ///< operands, entries, positional arguments
+  std::vector<NamedArg> named = {}; ///< Call: named arguments
+  std::vector<Option> options = {}; ///< Call: options after `with`
+  uint32_t depth = 1;               ///< height of this tree; bounds every recursion over it
 };
 
 struct Identifier {

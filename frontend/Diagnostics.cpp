@@ -105,7 +105,7 @@ size_t editDistance(std::string_view a, std::string_view b) {
 } // namespace
 
 void Diagnostics::add(Diagnostic diagnostic) {
-  errors |= diagnostic.severity == Severity::Error;
+  errors += diagnostic.severity == Severity::Error;
   if (!seen.emplace(diagnostic.caret.source, diagnostic.caret.begin, diagnostic.message).second)
     return;
   if (list.size() == kMaxMessages)
@@ -125,7 +125,7 @@ void Diagnostics::warning(ast::Range caret, std::string message, std::vector<ast
 }
 
 void Diagnostics::fileError(std::string message) {
-  errors = true;
+  ++errors;
   fileErrors.push_back(std::move(message));
 }
 

@@ -40,7 +40,9 @@ public:
   /// An error about the whole file, without a place in it.
   void fileError(std::string message);
 
-  bool hasErrors() const { return errors; }
+  bool hasErrors() const { return errors > 0; }
+  /// Errors so far, repeated ones too: whether a piece of work had any.
+  size_t errorCount() const { return errors; }
   bool empty() const { return list.empty() && fileErrors.empty(); }
   /// All messages, sorted by place. `sources` are those of the ast::File that the ranges point into.
   std::string render(const std::vector<ast::Source> &sources) const;
@@ -51,7 +53,7 @@ private:
   std::vector<Diagnostic> list;
   std::vector<std::string> fileErrors;
   std::set<std::tuple<uint32_t, uint32_t, std::string>> seen; ///< the same message at the same place is said once
-  bool errors = false;
+  size_t errors = 0;
   bool truncated = false;
 };
 

@@ -29,9 +29,10 @@ struct ParameterInfo {
   std::string name; ///< full name: "flexformer_n.W1", "flow.0.scale.W0"
   bool shared = false;
   std::vector<int64_t> shape;
-  ast::ExprRef initial;             ///< initial value, or null
-  std::optional<ast::DrawSpec> draw; ///< starts as a sample of this undeclared sampler
-  DimValues dims;                   ///< dimension names visible to `initial` and `draw`
+  ast::ExprRef initial;              ///< initial value, or null
+  std::optional<ast::DrawSpec> draw; ///< starts as a sample of this kind of sampler, which has no parameters
+  std::map<std::string, double, std::less<>> options; ///< of `draw`, evaluated
+  DimValues dims;                                     ///< dimension names visible to `initial` and `draw`
 };
 
 /// A tensor drawn anew from a seed: rows of one sampler. A pair splits each row of 2w entries into two tensors of w.
@@ -40,21 +41,24 @@ struct DrawInfo {
   std::string sampler;            ///< the declared sampler's name, or the kind when undeclared ("gaussian")
   bool shared = false;
   int64_t rows = 0;
-  int64_t width = 0;      ///< D: entries of a row (of both halves for a pair)
-  int64_t noiseWidth = 0; ///< entries of a row of noise
-  ast::DrawSpec draw;     ///< kind and options, dims resolved through `dims`
+  int64_t width = 0;                                  ///< D: entries of a row (of both halves for a pair)
+  int64_t noiseWidth = 0;                             ///< entries of a row of noise
+  std::string kind;                                   ///< "realnvp"
+  std::map<std::string, double, std::less<>> options; ///< of the sampler, evaluated
+  ast::DrawSpec draw;                                 ///< kind and options as written, dims resolved through `dims`
   DimValues dims;
   std::string noiseName() const { return names.front() + ".noise"; }
 };
 
-/// A sampler that this attention draws from, or that a loss of it names, with its row width D fixed.
+/// A declared sampler that this attention draws from, or any that a loss of it names, with its row width D fixed. Draws
+/// from undeclared samplers have all in DrawInfo: two of one kind may differ in options and width.
 struct SamplerInfo {
   std::string name; ///< declared name, or kind when undeclared
   std::string kind; ///< "realnvp"
   bool shared = false;
   int64_t width = 0;
-  std::map<std::string, double> options;   ///< integers, and `scale`
-  std::vector<std::string> parameters;     ///< full names, also in Instance::parameters
+  std::map<std::string, double, std::less<>> options; ///< integers, and `scale`
+  std::vector<std::string> parameters;                ///< full names, also in Instance::parameters
 };
 
 /// A loss kl(p, q, samples) that belongs to the attention.
@@ -75,9 +79,9 @@ struct MapInfo {
 struct Instance {
   const ast::File *file = nullptr; ///< outlives the instance
   const ast::AttentionDecl *attention = nullptr;
-  DimValues dims; ///< d, e and every `dim`
-  std::vector<InputInfo> inputs; ///< query inputs, then key inputs, as declared
-  std::vector<int64_t> output;   ///< per token: [width]
+  DimValues dims;                        ///< d, e and every `dim`
+  std::vector<InputInfo> inputs;         ///< query inputs, then key inputs, as declared
+  std::vector<int64_t> output;           ///< per token: [width]
   std::vector<ParameterInfo> parameters; ///< order: maps and attention in order of use, then samplers
   std::vector<DrawInfo> draws;
   std::vector<SamplerInfo> samplers;

@@ -22,6 +22,7 @@ struct SamplerOption {
   std::string_view name;
   bool integer = true;
   std::optional<double> fallback = std::nullopt; ///< without it the option must be given
+  double most = 65536;                           ///< of an integer: keeps a formula of finite length
 };
 
 /// Whether a sampler draws `(A, B): [rows, w]`, one row of D = 2w entries [a; b] (T10).
