@@ -201,8 +201,7 @@ std::optional<Side> ShapeChecker::joinSides(Side a, Side b, const ast::Range &ca
     return b;
   if (b == Side::None)
     return a;
-  error(caret, fmt::format("mixes a {} value with a {} value; only linear(...) may combine them", sideName(a), sideName(b)),
-        std::move(underlines));
+  error(caret, "mixes a query-side value with a key-side value; only linear(...) may combine them", std::move(underlines));
   return std::nullopt;
 }
 
