@@ -18,6 +18,8 @@ namespace yaglom::compiler::cpu {
 /// and rsqrt on float32 and float64, scalars and vectors of any rank, by arithmetic and single instructions (fma, sqrt,
 /// roundeven, floor, absf, copysign). sin and cos of one value in one block share their range reduction.
 ///
+/// The arith and math dialects must be loaded, here and for the builder functions below.
+///
 /// There are no branches, no calls and no fast-math flags. Infinities, NaN and subnormal numbers give what IEEE 754 asks;
 /// only sin(-0) and tan(-0) lose the sign. Constants are placed once, at the start of the enclosing function.
 /// tests/numeric/ExpandMath.cpp states the error of each function.

@@ -164,14 +164,15 @@ Value expandLog2(const MathEmitter &e, Value x) {
 }
 
 Value expandLog1p(const MathEmitter &e, Value x) {
-  // u + c = 1 + x exactly; c joins f after scaling by 2^-exponent.
+  // u + c = 1 + x exactly; c joins f as (c / 2) 2^(1 - exponent), whose bits hold for every finite u.
   Value one = e.f(1);
   Value u = e.add(one, x);
   Value back = e.sub(u, one);
   Value c = e.add(e.sub(one, e.sub(u, back)), e.sub(x, back));
   LogReduction reduced = reduceLog(e, u);
-  Value inverse = e.floatOf(e.subBits(e.i(uint64_t(2 * e.bias()) << e.mantissa()), reduced.exponentBits));
-  Value result = logKernel(e, e.fma(c, inverse, reduced.f), reduced.exponent);
+  Value inverse = e.floatOf(e.subBits(e.i(uint64_t(2 * e.bias() + 1) << e.mantissa()), reduced.exponentBits));
+  Value f = e.fma(e.mul(c, e.f(0.5)), inverse, reduced.f);
+  Value result = logKernel(e, f, reduced.exponent);
   return e.copySign(logSpecial(e, x, -1, result), x);
 }
 
@@ -303,18 +304,16 @@ Value expandExp2Scaled(const MathEmitter &e, Value f, Value a) {
 }
 
 Value expandLdexp(const MathEmitter &e, Value x, Value n) {
-  // Three factors reach from the largest number to the smallest. Each but the last shifts down by at most
-  // bias - 1 - (mantissa + 1): where such a step rounds, the next takes the number to 0 anyway.
-  double down = e.bias() - 1 - (e.mantissa() + 1), up = e.bias();
-  Value magic = e.f(biasedMagic(e));
-  Value result = x, rest = n;
-  for (int step = 0; step < 3; ++step) {
-    Value part = e.clamp(rest, step < 2 ? -down : -(e.bias() - 1.0), up);
-    if (step < 2)
-      rest = e.sub(rest, part);
-    result = e.mul(result, powerOfBiased(e, e.add(part, magic)));
-  }
-  return result;
+  // Three factors reach from the largest number to the smallest. The last takes all it can: where an earlier product is
+  // subnormal, and so may round, the last brings it to 0 anyway.
+  double low = 1 - e.bias(), high = e.bias();
+  Value last = e.clamp(n, low, high);
+  Value rest = e.sub(n, last);
+  Value middle = e.clamp(rest, low, high);
+  Value first = e.clamp(e.sub(rest, middle), low, high);
+  for (Value exponent : {first, middle, last})
+    x = e.mul(x, powerOfBiased(e, e.add(exponent, e.f(biasedMagic(e)))));
+  return x;
 }
 
 } // namespace yaglom::compiler::cpu

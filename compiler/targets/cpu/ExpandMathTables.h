@@ -15,7 +15,6 @@ struct MathTables {
   llvm::ArrayRef<double> expm1;      // the same, fitted relative to e^r - 1
   llvm::ArrayRef<double> exp2;       // 2^r = 1 + r P(r), |r| <= 0.5
   llvm::ArrayRef<double> log;     // float32: log(1+f) = f - f^2/2 + f^3 P(f); float64: log((1+s)/(1-s)) = 2s + s z P(z)
-  llvm::ArrayRef<double> tan;     // float32 only: tan r = r + r z P(z), |r| <= 0.8
   llvm::ArrayRef<double> erf;     // erf x = x + x P(z), |x| <= 1
   llvm::ArrayRef<double> logErfc; // log erfc x = P(x), x >= 1, fitted relative to erf x
   llvm::ArrayRef<double> tanhNumerator;   // tanh x = x + x z P(z) / Q(z), |x| <= tanhSmall
@@ -39,8 +38,6 @@ inline constexpr double kExp2F[] = {0.693147182,   0.240226477,   0.0555035956,
                                     0.00961850025, 0.00133909716, 0.000153288871};
 inline constexpr double kLogF[] = {0.333333313, -0.250008225, 0.20001249,  -0.166233137,
                                    0.142013282, -0.131602749, 0.127643332, -0.0763735846};
-inline constexpr double kTanF[] = {0.333333939,  0.133312106,    0.0542162769, 0.0205173902,
-                                   0.0127109773, -0.00215748511, 0.00542384665};
 inline constexpr double kTanhF[] = {-0.333332598, 0.133308277, -0.0536877215, 0.0204683077, -0.0055138506};
 inline constexpr double kErfF[] = {0.128379166,  -0.37612626,     0.112835787,   -0.0268533472,
                                    0.0051871622, -0.000799785194, 7.80689079e-05};
@@ -82,8 +79,8 @@ inline constexpr double kLogErfcD[] = {
     3.1079694135986617e-09,  -2.1051205596807181e-10, 8.928396937307307e-12,  -1.783894979558439e-13};
 
 /// For pow: log((1+s)/(1-s)) = 2s + (2/3) s z + s z^2 P(z).
-inline constexpr double kLogTail[] = {0.39999999999780383, 0.28571428672157645, 0.22222205005885687,
-                                      0.18183259555392403, 0.15321263176416927, 0.14728482817388514};
+inline constexpr double kLogTail[] = {0.3999999999999998,  0.2857142857144385, 0.22222222217785073, 0.1818181884475242,
+                                      0.15384558366420614, 0.133362672186725,  0.1167571980718776,  0.1198230173163368};
 /// Lambert's continued fraction of tanh, cut after 17.
 inline constexpr double kTanhNumeratorD[] = {-11486475, -810810, -12870, -44};
 inline constexpr double kTanhDenominatorD[] = {34459425, 16216200, 945945, 13860, 45};
@@ -100,7 +97,6 @@ inline const MathTables kFloat32Tables = {
     .expm1 = tables::kExpm1F,
     .exp2 = tables::kExp2F,
     .log = tables::kLogF,
-    .tan = tables::kTanF,
     .erf = tables::kErfF,
     .logErfc = tables::kLogErfcF,
     .tanhNumerator = tables::kTanhF,
@@ -129,7 +125,6 @@ inline const MathTables kFloat64Tables = {
     .expm1 = tables::kExpD,
     .exp2 = tables::kExp2D,
     .log = tables::kLogD,
-    .tan = {},
     .erf = tables::kErfD,
     .logErfc = tables::kLogErfcD,
     .tanhNumerator = tables::kTanhNumeratorD,
