@@ -55,6 +55,17 @@ inline WideDual operator/(const WideDual &a, const WideDual &b) {
 inline WideDual &operator+=(WideDual &a, const WideDual &b) { return a = a + b; }
 inline WideDual &operator*=(WideDual &a, const WideDual &b) { return a = a * b; }
 
+inline WideDual dot(const WideDual *x, const WideDual *y, int64_t count) {
+  WideDual sum;
+  for (int64_t i = 0; i < count; ++i)
+    sum += x[i] * y[i];
+  return sum;
+}
+inline void addScaled(WideDual *sums, const WideDual &factor, const WideDual *x, int64_t count) {
+  for (int64_t i = 0; i < count; ++i)
+    sums[i] += factor * x[i];
+}
+
 inline const Wide &valueOf(const Wide &x) { return x; }
 inline const Wide &valueOf(const WideDual &x) { return x.value; }
 

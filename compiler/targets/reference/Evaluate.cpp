@@ -40,14 +40,8 @@ Value<S> matVec(const Value<S> &matrix, const Value<S> &vector) {
   const int64_t n = matrix.shape.at(0), d = matrix.shape.at(1);
   Value<S> result(std::vector<int64_t>{n}, commonRows(matrix, vector));
   for (int64_t r = 0; r < result.rowCount(); ++r) {
-    const S *x = vector.row(r);
-    for (int64_t i = 0; i < n; ++i) {
-      const S *a = matrix.row(r) + i * d;
-      S sum{};
-      for (int64_t j = 0; j < d; ++j)
-        sum += a[j] * x[j];
-      result.row(r)[i] = sum;
-    }
+    for (int64_t i = 0; i < n; ++i)
+      result.row(r)[i] = dot(matrix.row(r) + i * d, vector.row(r), d);
   }
   return result;
 }
@@ -109,12 +103,7 @@ S maxOf(const S *x, int64_t width) {
 
 template <typename S>
 Value<S> norm(const Value<S> &x) {
-  return reduceRows(x, [](const S *row, int64_t width) {
-    S squares{};
-    for (int64_t i = 0; i < width; ++i)
-      squares += row[i] * row[i];
-    return rootOfSquares(squares);
-  });
+  return reduceRows(x, [](const S *row, int64_t width) { return rootOfSquares(dot(row, row, width)); });
 }
 
 /// Binds the names that stand alone in an argument's shape and are no `dim` (T2); without a shape it is [d].

@@ -23,14 +23,6 @@ bool takesPart(const LinearOptions<S> &options, int64_t j) {
   return !options.mask || !valueOf(*options.mask->row(j)).isZero();
 }
 
-template <typename S>
-S dot(const S *x, const S *y, int64_t width) {
-  S sum{};
-  for (int64_t f = 0; f < width; ++f)
-    sum += x[f] * y[f];
-  return sum;
-}
-
 /// The decay of key row t. Forgetting everything is final: no gradient comes back from g = 0. A negative g means nothing.
 template <typename S>
 S decayOf(const LinearOptions<S> &options, int64_t t) {
@@ -103,9 +95,7 @@ Value<S> linear(const Value<S> &q, const Value<S> &k, const Value<S> &v, const L
       if (!takesPart(options, static_cast<int64_t>(j)))
         continue;
       sum += weights[j];
-      const S *value = v.row(static_cast<int64_t>(j));
-      for (int64_t c = 0; c < width; ++c)
-        out[c] += weights[j] * value[c];
+      addScaled(out, weights[j], v.row(static_cast<int64_t>(j)), width);
     }
     const std::optional<S> divisor = divisorOf(sum, options);
     for (int64_t c = 0; c < width && options.normalize != Normalize::None; ++c)
@@ -134,8 +124,7 @@ Value<S> softmaxAttention(const Value<S> &q, const Value<S> &k, const Value<S> &
       // The largest score is a constant: it cancels in value and in gradient.
       const S weight = (*findUnary("exp"))(score - S(largest));
       sum += weight;
-      for (int64_t c = 0; c < v.width(); ++c)
-        out[c] += weight * v.row(j)[c];
+      addScaled(out, weight, v.row(j), v.width());
     }
     for (int64_t c = 0; c < v.width() && !scores.empty(); ++c)
       out[c] = out[c] / sum;

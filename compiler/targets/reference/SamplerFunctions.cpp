@@ -41,23 +41,15 @@ template <typename S>
 Value<S> orthogonalize(const Value<S> &z) {
   Value<S> result = z;
   const int64_t width = z.width();
-  const auto dot = [&](const S *x, const S *y) {
-    S sum{};
-    for (int64_t c = 0; c < width; ++c)
-      sum += x[c] * y[c];
-    return sum;
-  };
   for (int64_t i = 0; i < z.rowCount(); ++i) {
     S *row = result.row(i);
     // Twice: the second pass removes what rounding left of the first.
     for (int pass = 0; pass < 2; ++pass)
       for (int64_t j = i / width * width; j < i; ++j) {
         const S *other = result.row(j);
-        const S overlap = dot(row, other);
-        for (int64_t c = 0; c < width; ++c)
-          row[c] = row[c] - overlap * other[c];
+        addScaled(row, -dot(row, other, width), other, width);
       }
-    const S norm = rootOfSquares(dot(row, row));
+    const S norm = rootOfSquares(dot(row, row, width));
     for (int64_t c = 0; c < width; ++c)
       row[c] = row[c] / norm;
   }

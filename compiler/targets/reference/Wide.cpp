@@ -98,6 +98,36 @@ Wide sqrt(Wide x) {
   return Wide(std::sqrt(x.mantissa * kUp), (x.block - 1) / 2);
 }
 
+Wide dot(const Wide *x, const Wide *y, int64_t count) {
+  // Products of canonical mantissas cannot leave the range of double, so ordinary numbers need no care on the way.
+  double sums[4] = {};
+  int64_t blocks = 0;
+  int64_t i = 0;
+  for (; i + 4 <= count; i += 4)
+    for (int64_t lane = 0; lane < 4; ++lane) {
+      sums[lane] += x[i + lane].mantissa * y[i + lane].mantissa;
+      blocks |= x[i + lane].block | y[i + lane].block;
+    }
+  for (; i < count; ++i) {
+    sums[0] += x[i].mantissa * y[i].mantissa;
+    blocks |= x[i].block | y[i].block;
+  }
+  if (blocks == 0)
+    return (sums[0] + sums[1]) + (sums[2] + sums[3]);
+  Wide sum;
+  for (i = 0; i < count; ++i)
+    sum += x[i] * y[i];
+  return sum;
+}
+
+void addScaled(Wide *sums, Wide factor, const Wide *x, int64_t count) {
+  for (int64_t i = 0; i < count; ++i)
+    if ((sums[i].block | factor.block | x[i].block) == 0)
+      sums[i] = sums[i].mantissa + factor.mantissa * x[i].mantissa;
+    else
+      sums[i] += factor * x[i];
+}
+
 Wide pow(Wide x, Wide p) {
   const double exponent = p.toDouble();
   const double plain = std::pow(x.toDouble(), exponent);

@@ -42,6 +42,10 @@ public:
   friend Wide log(Wide x);
   friend Wide sqrt(Wide x);
   friend Wide abs(Wide x) { return raw(std::fabs(x.mantissa), x.block); }
+  /// sum_i x_i y_i.
+  friend Wide dot(const Wide *x, const Wide *y, int64_t count);
+  /// sum_i += factor * x_i.
+  friend void addScaled(Wide *sums, Wide factor, const Wide *x, int64_t count);
   /// x^p with IEEE's pow at special values: 0^0 = 1, and NaN for x < 0 with p no whole number.
   friend Wide pow(Wide x, Wide p);
 
@@ -65,5 +69,8 @@ private:
   double mantissa = 0;
   int64_t block = 0;
 };
+
+Wide dot(const Wide *x, const Wide *y, int64_t count);
+void addScaled(Wide *sums, Wide factor, const Wide *x, int64_t count);
 
 } // namespace yaglom::reference
