@@ -119,9 +119,12 @@ private:
     // One message for a whole UTF-8 character, and for a run of bytes that are none.
     while (at < text.size() && (static_cast<unsigned char>(text[at]) & 0xC0) == 0x80)
       ++at;
+    push(TokenKind::Invalid, begin);
     unsigned char first = static_cast<unsigned char>(text[begin]);
     if (first == '.' && isDigit(peek())) {
       digits();
+      tokens.back().range = rangeFrom(begin);
+      tokens.back().kind = TokenKind::Number;
       diagnostics.error(rangeFrom(begin), fmt::format("expected a digit before the point; write '0{}'",
                                                       text.substr(begin, at - begin)));
     } else if (first >= 0x80) {

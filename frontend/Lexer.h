@@ -9,7 +9,8 @@
 
 namespace yaglom {
 
-enum class TokenKind { End, Name, Keyword, Number, Symbol };
+/// Invalid: what could not be read and was reported.
+enum class TokenKind { End, Name, Keyword, Number, Symbol, Invalid };
 
 struct Token {
   TokenKind kind = TokenKind::End;

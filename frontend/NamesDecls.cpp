@@ -167,13 +167,16 @@ void NameChecker::args(const std::vector<ast::Arg> &list, bool attention) {
 }
 
 void NameChecker::body(const ast::Body &body) {
+  size_t before = diagnostics.errorCount();
   for (const ast::Binding &binding : body.bindings)
     for (const ast::Identifier &id : binding.names)
       later.emplace(id.name, id.range);
   for (const ast::Binding &b : body.bindings)
     binding(b);
   expr(*body.result, Where::Value);
-  unused();
+  // What a wrong line meant to use is not known.
+  if (diagnostics.errorCount() == before)
+    unused();
 }
 
 void NameChecker::binding(const ast::Binding &b) {

@@ -43,7 +43,8 @@ bool Parser::expect(std::string_view text, std::string_view where) {
 }
 
 std::nullptr_t Parser::fail(std::string message) {
-  diagnostics.error(peek().range, std::move(message));
+  if (peek().kind != TokenKind::Invalid)
+    diagnostics.error(peek().range, std::move(message));
   return nullptr;
 }
 
@@ -350,9 +351,12 @@ bool Parser::namedList(std::vector<ast::NamedArg> &out) {
   return expect(")");
 }
 
+/// To a keyword at the beginning of a line: in the middle of one it is more likely part of the mistake.
 void Parser::skipToDeclaration() {
-  while (peek().kind != TokenKind::End && !isOneOf(peek(), kDeclarations) &&
-         !(peek().is("shared") && peek(1).is("sampler")))
+  auto begins = [&] {
+    return peek().firstOnLine && (isOneOf(peek(), kDeclarations) || (peek().is("shared") && peek(1).is("sampler")));
+  };
+  while (peek().kind != TokenKind::End && !begins())
     next();
 }
 

@@ -136,6 +136,8 @@ private:
 
 /// "query-side [n]", "[n, d]": how messages call a value.
 std::string describe(const Value &value);
+/// "[n, d]", "a scalar": where the side does not matter, as in a map, which has either.
+std::string describeShape(const Value &value);
 /// Whether the body has params or draws.
 bool ownsTensors(const ast::Body &body);
 /// Why two shapes differ: "n is not 2*n", or nothing when their ranks differ.

@@ -78,7 +78,7 @@ Value ShapeChecker::special(const ast::Expr &e, const std::vector<Value> &args, 
 Value ShapeChecker::outer(const ast::Expr &e, const Value &x, const Value &y) {
   for (size_t i : {0, 1})
     if (const Value &arg = i == 0 ? x : y; arg.shape.size() != 1) {
-      error(e.args[i]->range, fmt::format("outer takes two vectors, found {}", describe(arg)));
+      error(e.args[i]->range, fmt::format("outer takes two vectors, found {}", describeShape(arg)));
       return {};
     }
   std::optional<Side> side = joinSides(x.side, y.side, e.op, {e.args[0]->range, e.args[1]->range});
@@ -121,7 +121,7 @@ Value ShapeChecker::fn(const ast::Expr &e, const ast::FnDecl &decl, const std::v
   if (args.size() != decl.params.size())
     return {};
   if (prelude && takesVector(e.name) && args[0].shape.size() != 1) {
-    error(e.args[0]->range, fmt::format("{} takes a vector, found {}", e.name, describe(args[0])));
+    error(e.args[0]->range, fmt::format("{} takes a vector, found {}", e.name, describeShape(args[0])));
     return {};
   }
   Frame inner;

@@ -113,7 +113,7 @@ void ShapeChecker::binding(const ast::Binding &b, Frame &frame) {
 void ShapeChecker::split(const ast::Binding &b, Frame &frame) {
   Value half = b.value->args.size() == 1 ? eval(*b.value->args[0], frame) : Value{};
   if (half.valid && half.shape.size() != 1) {
-    error(b.value->args[0]->range, fmt::format("split takes a vector, found {}", describe(half)));
+    error(b.value->args[0]->range, fmt::format("split takes a vector, found {}", describeShape(half)));
     half = {};
   }
   if (half.valid) {

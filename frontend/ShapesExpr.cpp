@@ -13,8 +13,6 @@ namespace {
 
 using ast::ExprKind;
 
-std::string_view sideName(Side side) { return side == Side::Query ? "query-side" : "key-side"; }
-
 Value scalar(Side side, double low) {
   Value value;
   value.valid = true;
@@ -85,9 +83,11 @@ double lowerBound(const ast::Expr &e, const Value &a, const Value &b) {
 } // namespace
 
 std::string describe(const Value &value) {
-  std::string prefix = value.side == Side::None ? "" : fmt::format("{} ", sideName(value.side));
-  return prefix + (value.shape.empty() ? "scalar" : text(value.shape));
+  std::string_view side = value.side == Side::None ? "" : value.side == Side::Query ? "query-side " : "key-side ";
+  return std::string(side) + (value.shape.empty() ? "scalar" : text(value.shape));
 }
+
+std::string describeShape(const Value &value) { return value.shape.empty() ? "a scalar" : text(value.shape); }
 
 std::string difference(const PolyShape &a, const PolyShape &b) {
   if (a.size() != b.size())
@@ -310,7 +310,7 @@ Value ShapeChecker::rowToScalar(const ast::Expr &e, std::string_view what, const
   if (!x.valid)
     return {};
   if (x.shape.size() != 1) {
-    error(caret, fmt::format("{} takes a vector, found {}", what, describe(x)), {e.args[0]->range});
+    error(caret, fmt::format("{} takes a vector, found {}", what, describeShape(x)), {e.args[0]->range});
     return {};
   }
   Value value = scalar(x.side, x.low >= 0 ? 0 : x.low);

@@ -25,7 +25,7 @@ Value ShapeChecker::attend(const ast::Expr &e, const std::vector<Value> &args, F
                                           arg.side == Side::Query ? "query-side" : "key-side"));
       valid = false;
     } else if (arg.valid && arg.shape.size() != 1) {
-      error(e.args[i]->range, fmt::format("{} of {} is a vector, found {}{}", places[i], e.name, describe(arg),
+      error(e.args[i]->range, fmt::format("{} of {} is a vector, found a {}{}", places[i], e.name, describe(arg),
                                           arg.shape.empty() ? "; write [x] for a vector of one" : ""));
       valid = false;
     }
