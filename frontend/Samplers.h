@@ -45,8 +45,8 @@ enum class Pairs { Never, Allowed, Only };
 /// - `param`s stand in `sample`, in the order of the tensors; `log_density` and `sample_log_density` refer to them.
 /// - Internal functions beside the language's own: `slice(x, begin, count)` of a vector, constant and from 0;
 ///   `component(t, alpha)`, the row of t [Q, D] (or the entry of t [Q]) that the current row is allocated to
-///   (language.md, Allocation), alpha [Q] without a gradient; `orthogonalize(z)`, the rows of the whole block of D rows
-///   that this row of noise belongs to.
+///   (language.md, Allocation), alpha [Q] without a gradient; `orthogonalize(z)`, the unit vector that Gram-Schmidt
+///   makes of this row of noise in its block of D rows (not yet scaled by |z|).
 /// - `dim`s, `fn`s and further maps without params may be declared. The prelude is visible.
 struct SamplerKind {
   std::string_view name;

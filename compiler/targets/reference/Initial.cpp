@@ -74,11 +74,7 @@ private:
   Value<Wide> sampled(const ParameterInfo &parameter) const {
     Value<Wide> value(parameter.shape, kConstant);
     const int64_t width = parameter.shape.empty() ? 1 : parameter.shape.back();
-    const SamplerKind *kind = findSamplerKind(parameter.draw->sampler.name);
-    if (!kind)
-      throw Error("internal error: no sampler '" + parameter.draw->sampler.name + "'");
-    const Sampler sampler(*kind, evaluateOptions(*kind, parameter.draw->options, parameter.dims), width,
-                          parameter.name);
+    const Sampler sampler(parameter.draw->sampler.name, parameter.options, width, parameter.name);
     const Value<Wide> noise = normals(seed, parameter.name, std::max<int64_t>(head, 0), value.width() / width, width);
     value.data = sampler.sample<Wide>(noise, nullptr).data;
     return value;

@@ -118,7 +118,7 @@ void drawOne(const Instance &instance, const DrawInfo &draw, const Tensors<T> &t
   if (!std::all_of(draw.names.begin(), draw.names.end(), given)) {
     const Array<T> &noise =
         require(tensors, draw.noiseName(), perHead(draw.shared, heads, {draw.rows, draw.noiseWidth}));
-    const Sampler sampler = Sampler::of(instance, draw);
+    const Sampler sampler(draw.kind, draw.options, draw.width, draw.sampler);
     for (int64_t head = 0; head < (draw.shared ? 1 : heads); ++head) {
       const Value<S> rows = widen(noise, head * draw.rows * draw.noiseWidth, {draw.noiseWidth}, draw.rows);
       storeDraw<T>(sampler.sample<S>(rows, HeadTensors<T>(instance, tensors, heads, head)), parts, head);
@@ -129,10 +129,10 @@ void drawOne(const Instance &instance, const DrawInfo &draw, const Tensors<T> &t
       result[name] = require(tensors, name, shape);
 }
 
-const SamplerInfo &samplerOf(const Instance &instance, const std::string &name) {
+Sampler samplerOf(const Instance &instance, const std::string &name) {
   for (const SamplerInfo &sampler : instance.samplers)
     if (sampler.name == name)
-      return sampler;
+      return {sampler.kind, sampler.options, sampler.width, sampler.name};
   throw Error("internal error: no sampler '" + name + "'");
 }
 
@@ -170,7 +170,7 @@ Array<T> loss(const Instance &instance, const std::string &name, const Tensors<T
   for (const LossInfo &info : instance.losses) {
     if (info.name != name)
       continue;
-    const Sampler p = Sampler::of(samplerOf(instance, info.p)), q = Sampler::of(samplerOf(instance, info.q));
+    const Sampler p = samplerOf(instance, info.p), q = samplerOf(instance, info.q);
     const Array<T> &noise =
         require(tensors, name + ".noise", perHead(info.shared, heads, {info.samples, info.noiseWidth}));
     Array<T> result({info.shared ? 1 : heads});

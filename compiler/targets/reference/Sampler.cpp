@@ -6,45 +6,14 @@
 
 namespace yaglom::reference {
 
-SamplerOptions evaluateOptions(const SamplerKind &kind, const std::vector<ast::NamedArg> &given,
-                               const DimValues &dims) {
-  SamplerOptions options;
-  for (const SamplerOption &option : kind.options)
-    if (option.fallback)
-      options[std::string(option.name)] = *option.fallback;
-  const ast::File empty;
-  Environment<Wide> environment;
-  environment.file = &empty;
-  Scope<Wide> scope;
-  scope.dims = dims;
-  for (const ast::NamedArg &arg : given)
-    options[arg.name] = Evaluator<Wide>(environment).evaluate(*arg.value, scope).data[0].toDouble();
-  return options;
-}
-
-Sampler::Sampler(const SamplerKind &kind, const SamplerOptions &options, int64_t width, std::string self)
-    : kind(&kind), formula(samplerFormula(kind, options, width).value()), self(std::move(self)) {
+Sampler::Sampler(const std::string &kindName, const SamplerOptions &options, int64_t width, std::string self)
+    : kind(findSamplerKind(kindName)), self(std::move(self)) {
+  if (!kind)
+    throw Error("internal error: no sampler kind '" + kindName + "'");
+  formula = samplerFormula(*kind, options, width).value();
   for (const ast::Decl &decl : formula.decls)
     if (const auto *dim = std::get_if<ast::DimDecl>(&decl))
       dims[dim->id.name] = dim->value;
-}
-
-Sampler Sampler::of(const Instance &instance, const DrawInfo &draw) {
-  if (instance.file->find<ast::SamplerDecl>(draw.sampler))
-    for (const SamplerInfo &info : instance.samplers)
-      if (info.name == draw.sampler)
-        return of(info);
-  const SamplerKind *kind = findSamplerKind(draw.draw.sampler.name);
-  if (!kind)
-    throw Error("internal error: no sampler '" + draw.sampler + "'");
-  return {*kind, evaluateOptions(*kind, draw.draw.options, draw.dims), draw.width, draw.sampler};
-}
-
-Sampler Sampler::of(const SamplerInfo &info) {
-  const SamplerKind *kind = findSamplerKind(info.kind);
-  if (!kind)
-    throw Error("internal error: no sampler kind '" + info.kind + "'");
-  return {*kind, {info.options.begin(), info.options.end()}, info.width, info.name};
 }
 
 template <typename S>

@@ -10,18 +10,11 @@
 
 namespace yaglom::reference {
 
-/// Options of a sampler as written: each value is an expression of `dims`; what is not given has its fallback.
-SamplerOptions evaluateOptions(const SamplerKind &kind, const std::vector<ast::NamedArg> &given, const DimValues &dims);
-
 /// A sampler with its row width fixed.
 class Sampler {
 public:
   /// `self` is the sampler's name, the prefix of its parameters.
-  Sampler(const SamplerKind &kind, const SamplerOptions &options, int64_t width, std::string self);
-  /// What a draw comes from.
-  static Sampler of(const Instance &instance, const DrawInfo &draw);
-  /// What a loss names.
-  static Sampler of(const SamplerInfo &info);
+  Sampler(const std::string &kind, const SamplerOptions &options, int64_t width, std::string self);
 
   template <typename S>
   using Lookup = std::function<Value<S>(const std::string &)>;

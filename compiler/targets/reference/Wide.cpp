@@ -130,11 +130,15 @@ void addScaled(Wide *sums, Wide factor, const Wide *x, int64_t count) {
 
 Wide pow(Wide x, Wide p) {
   const double exponent = p.toDouble();
-  const double plain = std::pow(x.toDouble(), exponent);
-  const double size = std::fabs(plain);
-  const bool special = x.isZero() || !std::isfinite(x.mantissa) || !std::isfinite(exponent) || exponent == 0;
-  if (special || std::isnan(plain) || (x.block == 0 && size > 0x1p-1022 && size < HUGE_VAL))
-    return plain;
+  if (x.isZero() || !std::isfinite(x.mantissa) || !std::isfinite(exponent) || exponent == 0)
+    return std::pow(x.toDouble(), exponent);
+  if (x.isNegative() && exponent != std::floor(exponent))
+    return std::nan("");
+  if (x.block == 0) {
+    const double plain = std::pow(x.mantissa, exponent);
+    if (std::isnormal(plain))
+      return plain;
+  }
   const Wide magnitude = exp(p * log(abs(x)));
   return x.isNegative() && std::fabs(std::fmod(exponent, 2)) == 1 ? -magnitude : magnitude;
 }
