@@ -26,7 +26,7 @@ struct TensorInfo {
 
 /// How to run one launch.
 struct Launch {
-  int threads = 0; ///< size of the pool; 0 means one a core
+  int threads = 0; ///< at most so many, the calling one among them; 0 (or more than the cores) means one a core
 };
 
 /// A compiled attention. Copies share the code; every member function is thread-safe.

@@ -1,0 +1,35 @@
+// Checks what a caller hands to a launch, by the names of the arguments, and finds the operands in it.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "runtime/Compiled.h"
+#include "runtime/Launch.h"
+
+#include <span>
+#include <vector>
+
+namespace yaglom::runtime {
+
+/// The dynamic sizes of a launch.
+struct Sizes {
+  int64_t batch = 0;
+  int64_t heads = 0;
+  int64_t queryLength = 0;
+  int64_t keyLength = 0;
+};
+
+/// Checks all arguments of a forward launch and returns its sizes. Throws an Error that names the first argument that
+/// does not fit, what was expected and what was found.
+Sizes checkForward(const Compiled &compiled, std::span<const TensorRef> inputs, const Parameters &parameters,
+                   const TensorRef &output);
+
+/// Checks type and shape of one tensor of the heads; `tensor` is null when the caller has none. Throws Error.
+void checkHeadTensor(const HeadTensor &expected, const Tensor *tensor, int64_t heads, DType dtype);
+
+/// An input or output [B, H, N, width] or [B, H, N]; checked before.
+Operand bindTensor(const TensorRef &tensor, bool written);
+
+/// A tensor of the heads. The memory of a const tensor is not written: only outputs of draws and losses are.
+Operand bindHeadTensor(const HeadTensor &info, const Tensor &tensor, bool written);
+
+} // namespace yaglom::runtime

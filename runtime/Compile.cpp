@@ -1,0 +1,101 @@
+// compile() and emit(): binding dimensions, the cache, and the compiler behind them.
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/Cache.h"
+
+#include <fmt/format.h>
+
+#include <chrono>
+
+namespace yaglom {
+namespace {
+
+constexpr const char *kTargets[] = {"host", "reference", "x86-64-v3", "x86-64-v4"};
+
+/// Never destroyed: the machine code of kernels must outlive everything that still launches while the process exits.
+runtime::Cache &cache() {
+  static runtime::Cache *const instance = new runtime::Cache;
+  return *instance;
+}
+
+Result<DimValues> bindDims(const CompileOptions &options) {
+  for (const char *name : {"d", "e"})
+    if (options.dims.contains(name))
+      return Error(fmt::format("dimension '{}' is bound by {}", name, *name == 'd' ? "headDim" : "valueDim"));
+  DimValues values = options.dims;
+  values["d"] = options.headDim;
+  values["e"] = options.valueDim ? options.valueDim : options.headDim;
+  return values;
+}
+
+Result<Instance> bind(const Spec &spec, const std::string &attention, const CompileOptions &options) {
+  if (options.chunk < 0)
+    return Error(fmt::format("chunk must be 0 or more tokens, found {}", options.chunk));
+  Result<DimValues> values = bindDims(options);
+  if (!values)
+    return values.error();
+  return instantiate(spec.file(), attention, *values);
+}
+
+/// Everything that the code of a kernel depends on. The parts are told apart by lines, and the text comes last.
+std::string makeKey(const Spec &spec, const Instance &instance, const CompileOptions &options) {
+  std::string key = fmt::format("{}\n{}\n{}\n{}\n", instance.attention->id.name, options.target.name(),
+                                options.dtype == DType::f32 ? "f32" : "f64", options.chunk);
+  for (const auto &[name, value] : instance.dims)
+    key += fmt::format("{}={}\n", name, value);
+  return key + spec.print();
+}
+
+runtime::Cache::Value compileNow(const Spec &spec, Instance instance, const CompileOptions &options) {
+  std::shared_ptr<const compiler::Program> program;
+  if (options.target.name() != Target::reference().name()) {
+    Result<std::shared_ptr<const compiler::Program>> built = compiler::build(instance, options);
+    if (!built)
+      return built.error();
+    program = *built;
+  }
+  return runtime::makeCompiled(spec, std::move(instance), options, std::move(program));
+}
+
+} // namespace
+
+Target::Target(std::string name) : text(std::move(name)) {}
+Target Target::host() { return Target("host"); }
+Target Target::reference() { return Target("reference"); }
+
+Result<Target> Target::parse(const std::string &name) {
+  for (const char *known : kTargets)
+    if (name == known)
+      return Target(name);
+  return Error(fmt::format("unknown target '{}'; there are host, reference, x86-64-v3 and x86-64-v4", name));
+}
+
+Result<Kernel> compile(const Spec &spec, const std::string &attention, const CompileOptions &options) {
+  const std::string &target = options.target.name();
+  if (target != "host" && target != "reference")
+    return Error(fmt::format("a kernel for '{}' can be emitted but not run; compile for host or reference", target));
+  Result<Instance> instance = bind(spec, attention, options);
+  if (!instance)
+    return instance.error();
+
+  const auto start = std::chrono::steady_clock::now();
+  const std::string key = makeKey(spec, *instance, options);
+  const runtime::Cache::Answer answer = cache().get(key, [&] { return compileNow(spec, *instance, options); });
+  if (!answer.value)
+    return answer.value.error();
+  const std::chrono::duration<double, std::milli> elapsed = std::chrono::steady_clock::now() - start;
+  return Kernel(
+      std::make_shared<const Kernel::Impl>(Kernel::Impl{*answer.value, answer.wasPresent ? 0.0 : elapsed.count()}));
+}
+
+Result<std::string> emit(const Spec &spec, const std::string &attention, Stage stage, const CompileOptions &options) {
+  Result<Instance> instance = bind(spec, attention, options);
+  if (!instance)
+    return instance.error();
+  if (stage == Stage::Ast)
+    return spec.print();
+  if (options.target.name() == Target::reference().name())
+    return Error("the reference interprets the tree: it has the stage 'ast' alone");
+  return compiler::emitText(*instance, stage, options);
+}
+
+} // namespace yaglom

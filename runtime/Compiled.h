@@ -1,0 +1,83 @@
+// What a Kernel keeps: the bound attention, its program, and a plan of where each operand comes from at launch.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "compiler/Program.h"
+#include "frontend/Instance.h"
+#include "yaglom/compile.h"
+#include "yaglom/kernel.h"
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace yaglom::runtime {
+
+/// Name and shape of a tensor that belongs to heads, not to tokens: a parameter, a draw, noise, or a loss.
+struct HeadTensor {
+  std::string name;
+  bool shared = false;        ///< one for all heads: no leading H
+  std::vector<int64_t> shape; ///< of one head
+
+  Shape shapeFor(int64_t heads) const;
+  int64_t elements() const; ///< of one head
+};
+
+/// Where an operand of a compiled function comes from.
+struct OperandSource {
+  enum class Kind { Input, Output, Head };
+  Kind kind = Kind::Input;
+  std::size_t index = 0; ///< Input: its place in the declaration; Head: in Compiled::headTensors
+  bool written = false;
+};
+
+/// A compiled function with its operands resolved.
+struct Plan {
+  const compiler::Entry *entry = nullptr;
+  std::vector<OperandSource> operands; ///< as many as entry->operands, in the same order
+};
+
+/// A compiled attention: everything that does not depend on a launch. Immutable, shared by all copies of a Kernel.
+struct Compiled {
+  Compiled(Spec spec, Instance instance, CompileOptions options, std::shared_ptr<const compiler::Program> program);
+
+  Spec spec; ///< owns the tree that `instance` points into
+  Instance instance;
+  CompileOptions options;
+  std::shared_ptr<const compiler::Program> program; ///< null for the reference target
+
+  bool equalLengths = false;           ///< something in it is causal: Q and K have one length
+  std::vector<HeadTensor> headTensors; ///< parameters, draws, noise of draws, noise of losses, losses, in this order
+  std::vector<std::size_t> forwardTensors; ///< places in headTensors of what forward() needs, on every target alike
+  Plan forward;
+  std::vector<Plan> draws;  ///< as Instance::draws
+  std::vector<Plan> losses; ///< as Instance::losses
+  std::vector<TensorInfo> tensors;
+
+  /// Place in headTensors. The name must be there.
+  std::size_t headTensor(const std::string &name) const;
+  bool isReference() const { return !program; }
+};
+
+/// Resolves every operand of `program` (null: the reference). The Error is a bug: the program names an operand that the
+/// attention does not have.
+Result<std::shared_ptr<const Compiled>> makeCompiled(Spec spec, Instance instance, CompileOptions options,
+                                                     std::shared_ptr<const compiler::Program> program);
+
+/// What a user sees of an attention, in the order of Kernel::tensors().
+std::vector<TensorInfo> describeTensors(const Instance &instance, bool equalLengths);
+
+/// Does anything that `attention` computes ask for `causal`? Then the lengths of Q and K must be equal.
+bool needsEqualLengths(const ast::File &file, const ast::AttentionDecl &attention);
+
+} // namespace yaglom::runtime
+
+namespace yaglom {
+
+struct Kernel::Impl {
+  std::shared_ptr<const runtime::Compiled> compiled;
+  double compileMilliseconds = 0;
+};
+
+} // namespace yaglom

@@ -1,0 +1,42 @@
+// Launching a compiled function: one call for each work item, with addresses worked out from strides.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "compiler/Program.h"
+#include "yaglom/tensor.h"
+
+#include <cstdint>
+#include <span>
+
+namespace yaglom::runtime {
+
+/// One operand of a launch: a matrix of `rows` x `width` elements for each (batch, head). Strides are in elements.
+struct Operand {
+  char *data = nullptr; ///< item (0, 0); written only when `written`
+  bool written = false;
+  int64_t batchStride = 0;
+  int64_t headStride = 0;
+  int64_t rowStride = 0;
+  int64_t columnStride = 1;
+  int64_t rows = 0;
+  int64_t width = 1;
+
+  /// Kernels read dense rows; others are copied to scratch for the time of the item.
+  bool isPacked() const { return columnStride != 1 && width > 1; }
+};
+
+/// A grid of work items. An item is (batch, head, part): item i is batch i / heads, head i % heads, and `parts` is 1
+/// until a program can merge parts. Everything else that an item is told stands in the header words of compiler::Entry.
+struct Grid {
+  int64_t batch = 1;
+  int64_t heads = 1;
+  int64_t queryRows = 0;
+  int64_t keyRows = 0;
+};
+
+/// Runs `entry` on every item of `grid` and returns when all are done. Items are independent: which thread computes one,
+/// and in which order, changes no bit. The operands are checked before.
+void launch(const compiler::Entry &entry, int64_t scratchBytes, const Grid &grid, std::span<const Operand> operands,
+            DType dtype, int threads);
+
+} // namespace yaglom::runtime

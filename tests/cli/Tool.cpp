@@ -1,0 +1,87 @@
+// Starting the tool: fork, redirect, exec, wait.
+// SPDX-License-Identifier: Apache-2.0
+#include "tests/cli/Tool.h"
+
+#include <fcntl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+#include <stdexcept>
+
+namespace yaglom::cli {
+namespace {
+
+constexpr const char *kFolder = YAGLOM_SOURCE_DIR "/tests/cli";
+
+class TemporaryFolder {
+public:
+  TemporaryFolder() {
+    std::string pattern = std::filesystem::temp_directory_path() / "yaglom-cli-XXXXXX";
+    if (!mkdtemp(pattern.data()))
+      throw std::runtime_error("cannot make a temporary folder");
+    path = pattern;
+  }
+  ~TemporaryFolder() {
+    std::error_code ignored;
+    std::filesystem::remove_all(path, ignored);
+  }
+  std::string path;
+};
+
+void redirect(const std::string &path, int descriptor) {
+  const int file = open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600);
+  if (file < 0 || dup2(file, descriptor) < 0)
+    _exit(126);
+}
+
+} // namespace
+
+Outcome tool(const std::vector<std::string> &arguments) {
+  const std::string out = temporary("stdout"), err = temporary("stderr");
+  std::vector<char *> words{const_cast<char *>("yaglom")};
+  for (const std::string &argument : arguments)
+    words.push_back(const_cast<char *>(argument.c_str()));
+  words.push_back(nullptr);
+  const pid_t child = fork();
+  if (child == 0) {
+    redirect(out, STDOUT_FILENO);
+    redirect(err, STDERR_FILENO);
+    if (chdir(kFolder) == 0)
+      execv(YAGLOM_TOOL, words.data());
+    _exit(127);
+  }
+  int status = 0;
+  waitpid(child, &status, 0);
+  return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, readFile(out), readFile(err)};
+}
+
+std::string temporary(const std::string &name) {
+  static const TemporaryFolder folder;
+  return folder.path + "/" + name;
+}
+
+std::string readFile(const std::string &path) {
+  std::ifstream file(path, std::ios::binary);
+  std::ostringstream bytes;
+  bytes << file.rdbuf();
+  return bytes.str();
+}
+
+void writeFile(const std::string &path, const std::string &bytes) { std::ofstream(path, std::ios::binary) << bytes; }
+
+bool isExpected(const std::string &text, const std::string &name) {
+  const std::string path = std::string(kFolder) + "/expected/" + name;
+  if (std::getenv("YAGLOM_UPDATE"))
+    writeFile(path, text);
+  const bool same = readFile(path) == text;
+  if (!same)
+    std::fprintf(stderr, "%s differs from:\n%s", path.c_str(), text.c_str());
+  return same;
+}
+
+} // namespace yaglom::cli

@@ -1,0 +1,179 @@
+// The command line of yaglom: options of every command; the commands themselves are in a file each.
+// SPDX-License-Identifier: Apache-2.0
+#include "tools/Commands.h"
+
+#include <CLI/CLI.hpp>
+
+#include <functional>
+#include <map>
+#include <memory>
+
+namespace {
+
+using namespace yaglom;
+using namespace yaglom::tools;
+
+constexpr const char *kVersion = "yaglom " YAGLOM_VERSION;
+
+/// What the chosen command does, once all options are read.
+using Action = std::function<int()>;
+
+/// `n=64`; anything else is a mistake of usage.
+void addSet(const std::vector<std::string> &pairs, CompileOptions &options) {
+  for (const std::string &pair : pairs) {
+    const std::size_t equals = pair.find('=');
+    int64_t value = 0;
+    if (equals == 0 || equals == std::string::npos || !CLI::detail::lexical_cast(pair.substr(equals + 1), value))
+      throw CLI::ValidationError("--set", "expected NAME=NUMBER, found '" + pair + "'");
+    options.dims[pair.substr(0, equals)] = value;
+  }
+}
+
+void addTarget(CLI::App &command, CompileOptions &options, const std::vector<std::string> &names) {
+  command
+      .add_option_function<std::string>(
+          "--target", [&options](const std::string &name) { options.target = Target::parse(name).value(); },
+          "What the kernel runs on")
+      ->check(CLI::IsMember(names))
+      ->type_name("NAME");
+}
+
+void addAttention(CLI::App &command, AttentionOptions &options) {
+  command.add_option("FILE", options.file, "The spec")->required()->type_name("");
+  command.add_option("--attention", options.attention, "Which attention of the spec")->required()->type_name("NAME");
+  command
+      .add_option_function<std::vector<std::string>>(
+          "--set", [&options](const std::vector<std::string> &pairs) { addSet(pairs, options.compile); },
+          "Binds a dim of the spec to another value")
+      ->type_name("NAME=NUMBER");
+}
+
+void addWidths(CLI::App &command, CompileOptions &options) {
+  command.add_option("--head-dim", options.headDim, "d, the width of Q and K (64)")
+      ->check(CLI::PositiveNumber)
+      ->type_name("D");
+  command.add_option("--value-dim", options.valueDim, "e, the width of V (as --head-dim)")
+      ->check(CLI::PositiveNumber)
+      ->type_name("E");
+}
+
+void addDType(CLI::App &command, CompileOptions &options) {
+  static const std::map<std::string, DType> kTypes = {{"f32", DType::f32}, {"f64", DType::f64}};
+  command
+      .add_option_function<std::string>(
+          "--dtype", [&options](const std::string &name) { options.dtype = kTypes.at(name); }, "Element type (f32)")
+      ->check(CLI::IsMember(kTypes))
+      ->type_name("f32|f64");
+}
+
+void addExecution(CLI::App &command, CompileOptions &options, int &threads) {
+  addTarget(command, options, {"host", "reference"});
+  addDType(command, options);
+  command.add_option("--chunk", options.chunk, "Tokens a chunk (the compiler chooses)")
+      ->check(CLI::NonNegativeNumber)
+      ->type_name("C");
+  command.add_option("--threads", threads, "Threads (one a core)")->check(CLI::NonNegativeNumber)->type_name("T");
+}
+
+void addCheck(CLI::App &app, Action &action) {
+  CLI::App *command = app.add_subcommand("check", "Parses and checks specs, and prints what is wrong");
+  auto options = std::make_shared<CheckOptions>();
+  command->add_option("FILE", options->files, "Specs")->required()->type_name("");
+  command->callback([options, &action] { action = [options] { return check(*options); }; });
+}
+
+void addDescribe(CLI::App &app, Action &action) {
+  CLI::App *command =
+      app.add_subcommand("describe", "Lists the tensors of an attention, their shapes and initial values");
+  auto options = std::make_shared<DescribeOptions>();
+  addAttention(*command, *options);
+  addWidths(*command, options->compile);
+  command->add_flag("--json", options->json, "As one JSON object");
+  command->callback([options, &action] { action = [options] { return describe(*options); }; });
+}
+
+void addEmit(CLI::App &app, Action &action) {
+  static const std::map<std::string, Stage> kStages = {{"ast", Stage::Ast},   {"formula", Stage::Formula},
+                                                       {"scan", Stage::Scan}, {"tile", Stage::Tile},
+                                                       {"llvm", Stage::Llvm}, {"asm", Stage::Asm}};
+  CLI::App *command = app.add_subcommand("emit", "Prints the program after a stage of the compiler");
+  auto options = std::make_shared<EmitOptions>();
+  addAttention(*command, *options);
+  addWidths(*command, options->compile);
+  addTarget(*command, options->compile, {"host", "reference", "x86-64-v3", "x86-64-v4"});
+  addDType(*command, options->compile);
+  command->add_option("--chunk", options->compile.chunk, "Tokens a chunk (the compiler chooses)")
+      ->check(CLI::NonNegativeNumber)
+      ->type_name("C");
+  command
+      ->add_option_function<std::string>(
+          "--stage", [options](const std::string &name) { options->stage = kStages.at(name); },
+          "After which stage: ast, formula, scan, tile, llvm or asm")
+      ->required()
+      ->check(CLI::IsMember(kStages))
+      ->type_name("STAGE");
+  command->callback([options, &action] { action = [options] { return emit(*options); }; });
+}
+
+void addRun(CLI::App &app, Action &action) {
+  CLI::App *command = app.add_subcommand("run", "Computes an attention over the tensors of a file");
+  auto options = std::make_shared<RunOptions>();
+  addAttention(*command, *options);
+  command->add_option("--input", options->input, "Inputs, parameters, draws and noise by name (safetensors)")
+      ->required()
+      ->type_name("FILE");
+  command->add_option("--output", options->output, "Where O goes (safetensors)")->required()->type_name("FILE");
+  addExecution(*command, options->compile, options->threads);
+  command->add_option("--seed", options->seed, "Of parameters and draws that the input file lacks (0)")->type_name("S");
+  command->add_flag("--draws", options->writeDraws, "Also writes draw.NAME for every draw");
+  command->add_option("--loss", options->losses, "Also writes loss.NAME")->type_name("NAME");
+  command->callback([options, &action] { action = [options] { return run(*options); }; });
+}
+
+void addBench(CLI::App &app, Action &action) {
+  CLI::App *command = app.add_subcommand("bench", "Measures the speed of an attention");
+  auto options = std::make_shared<BenchOptions>();
+  addAttention(*command, *options);
+  addWidths(*command, options->compile);
+  addExecution(*command, options->compile, options->threads);
+  command->add_option("--batch", options->batch, "Batch (1)")->check(CLI::PositiveNumber)->type_name("B");
+  command->add_option("--heads", options->heads, "Heads (8)")->check(CLI::PositiveNumber)->type_name("H");
+  command->add_option("--length", options->length, "Tokens (4096)")->check(CLI::PositiveNumber)->type_name("N");
+  command->add_option("--seconds", options->seconds, "How long to measure (2)")
+      ->check(CLI::PositiveNumber)
+      ->type_name("SECONDS");
+  command->add_flag("--json", options->json, "As one flat JSON object");
+  command->callback([options, &action] { action = [options] { return bench(*options); }; });
+}
+
+/// Reads the command line. Returns an exit code when there is nothing to do.
+int parse(CLI::App &app, int argc, char **argv) {
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError &error) {
+    return app.exit(error) == 0 ? kSuccess : kUsage; // help and version arrive here too
+  }
+  return kSuccess;
+}
+
+} // namespace
+
+int main(int argc, char **argv) {
+  CLI::App app("Compiles formulas of attention kernels to fused machine code", "yaglom");
+  app.set_version_flag("--version", kVersion);
+  app.require_subcommand(1);
+  Action action;
+  addCheck(app, action);
+  addDescribe(app, action);
+  addEmit(app, action);
+  addRun(app, action);
+  addBench(app, action);
+  if (const int code = parse(app, argc, argv); code != kSuccess || !action)
+    return code;
+  try {
+    return action();
+  } catch (const std::exception &error) {
+    printError(error.what());
+    return kFailure;
+  }
+}
