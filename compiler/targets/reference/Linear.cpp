@@ -11,46 +11,75 @@
 namespace yaglom::reference {
 namespace {
 
-/// Keys 0 .. end-1 are what query `i` may see.
+/// The keys that take part, in order. The mask is a selection: of a masked key nothing is read, not even a NaN.
 template <typename S>
-int64_t visibleKeys(const LinearOptions<S> &options, int64_t i, int64_t keyRows) {
-  return options.causal ? std::min(i + 1, keyRows) : keyRows;
-}
+struct Keys {
+  std::vector<int64_t> tokens; ///< which token each key is
+  std::vector<S> features;     ///< [keys, F]
+  std::vector<S> columns;      ///< [width of v, keys]: each output is one dot product with a column
+  std::vector<S> decays;       ///< g of each key, if there is a decay
+  int64_t featureWidth = 0;
 
-/// Whether key j takes part. It is a selection: what a masked key holds, even NaN, is never read.
-template <typename S>
-bool takesPart(const LinearOptions<S> &options, int64_t j) {
-  return !options.mask || !valueOf(*options.mask->row(j)).isZero();
-}
+  int64_t count() const { return static_cast<int64_t>(tokens.size()); }
+  /// Keys 0 .. visible-1 are what query `i` may see.
+  int64_t visible(int64_t i, bool causal) const {
+    return causal ? std::upper_bound(tokens.begin(), tokens.end(), i) - tokens.begin() : count();
+  }
+  const S *feature(int64_t key) const { return features.data() + key * featureWidth; }
+  const S *column(int64_t c) const { return columns.data() + c * count(); }
+};
 
-/// The decay of key row t. Forgetting everything is final: no gradient comes back from g = 0. A negative g means nothing.
+/// Forgetting everything is final: no gradient comes back from g = 0. A negative g means nothing.
 template <typename S>
-S decayOf(const LinearOptions<S> &options, int64_t t) {
-  if (!takesPart(options, t))
-    return S(1.0);
-  const S g = *options.decay->row(t);
+S checkedDecay(const S &g) {
   if (valueOf(g).isZero())
     return S(0.0);
   return valueOf(g).isNegative() ? S(std::numeric_limits<double>::quiet_NaN()) : g;
 }
 
-/// Weights a_ij of query i for all visible keys, with decay; those of masked keys are not set.
 template <typename S>
-void fillWeights(const Value<S> &q, const Value<S> &k, const LinearOptions<S> &options, int64_t i,
-                 std::vector<S> &weights) {
-  S passed(1.0); // prod_{t = j+1 .. i} g_t
-  for (int64_t j = static_cast<int64_t>(weights.size()); j-- > 0;) {
-    if (takesPart(options, j))
-      weights[j] = dot(q.row(i), k.row(j), k.width()) * passed;
+Keys<S> selectKeys(const Value<S> &k, const Value<S> &v, const LinearOptions<S> &options, int64_t keyRows) {
+  Keys<S> keys;
+  keys.featureWidth = k.width();
+  for (int64_t j = 0; j < keyRows; ++j) {
+    if (options.mask && valueOf(*options.mask->row(j)).isZero())
+      continue;
+    keys.tokens.push_back(j);
+    keys.features.insert(keys.features.end(), k.row(j), k.row(j) + k.width());
     if (options.decay)
-      passed *= decayOf(options, j);
+      keys.decays.push_back(checkedDecay(*options.decay->row(j)));
+  }
+  for (int64_t c = 0; c < v.width(); ++c)
+    for (int64_t j : keys.tokens)
+      keys.columns.push_back(v.row(j)[c]);
+  return keys;
+}
+
+/// The weights a_ij of one query `q` for its visible keys, with decay.
+template <typename S>
+void fillWeights(const S *q, const Keys<S> &keys, std::vector<S> &weights) {
+  S passed(1.0); // prod_{t = j+1 .. i} g_t
+  for (std::size_t j = weights.size(); j-- > 0;) {
+    weights[j] = dot(q, keys.feature(static_cast<int64_t>(j)), keys.featureWidth);
+    if (keys.decays.empty())
+      continue;
+    weights[j] *= passed;
+    passed *= keys.decays[j];
   }
   // A negative or NaN g_t spoils every row from t on, also where it weighs no key.
-  if (options.decay && !weights.empty() && valueOf(passed).isNan())
+  if (valueOf(passed).isNan())
     std::fill(weights.begin(), weights.end(), passed);
 }
 
-/// What the sums of a row are divided by; `divisor` unset means that the row is 0.
+template <typename S>
+S sumOf(const std::vector<S> &weights) {
+  S sum{};
+  for (const S &weight : weights)
+    sum += weight;
+  return sum;
+}
+
+/// What the sums of a row are divided by; nothing means that the row is 0.
 template <typename S>
 std::optional<S> divisorOf(const S &sum, const LinearOptions<S> &options) {
   const Wide value = valueOf(sum), threshold = valueOf(options.threshold);
@@ -85,21 +114,16 @@ Value<S> linear(const Value<S> &q, const Value<S> &k, const Value<S> &v, const L
                 int64_t queryRows, int64_t keyRows) {
   checkLengths(options, queryRows, keyRows);
   Value<S> output(v.shape, queryRows);
-  const int64_t width = v.width();
+  const Keys<S> keys = selectKeys(k, v, options, keyRows);
   for (int64_t i = 0; i < queryRows; ++i) {
-    std::vector<S> weights(static_cast<std::size_t>(visibleKeys(options, i, keyRows)));
-    fillWeights(q, k, options, i, weights);
-    S *out = output.row(i);
-    S sum{};
-    for (std::size_t j = 0; j < weights.size(); ++j) {
-      if (!takesPart(options, static_cast<int64_t>(j)))
-        continue;
-      sum += weights[j];
-      addScaled(out, weights[j], v.row(static_cast<int64_t>(j)), width);
+    const int64_t visible = keys.visible(i, options.causal);
+    std::vector<S> weights(static_cast<std::size_t>(visible));
+    fillWeights(q.row(i), keys, weights);
+    const std::optional<S> divisor = divisorOf(sumOf(weights), options);
+    for (int64_t c = 0; c < v.width(); ++c) {
+      const S sum = dot(weights.data(), keys.column(c), visible);
+      output.row(i)[c] = options.normalize == Normalize::None ? sum : divisor ? sum / *divisor : S(0.0);
     }
-    const std::optional<S> divisor = divisorOf(sum, options);
-    for (int64_t c = 0; c < width && options.normalize != Normalize::None; ++c)
-      out[c] = divisor ? out[c] / *divisor : S(0.0);
   }
   return output;
 }
@@ -110,24 +134,22 @@ Value<S> softmaxAttention(const Value<S> &q, const Value<S> &k, const Value<S> &
   checkLengths(options, queryRows, keyRows);
   Value<S> output(v.shape, queryRows);
   const S scale = options.scale ? *options.scale->row(0) : S(1 / std::sqrt(static_cast<double>(q.width())));
+  const Keys<S> keys = selectKeys(k, v, options, keyRows);
   for (int64_t i = 0; i < queryRows; ++i) {
-    std::vector<std::pair<int64_t, S>> scores;
+    const int64_t visible = keys.visible(i, options.causal);
+    std::vector<S> weights(static_cast<std::size_t>(visible));
+    fillWeights(q.row(i), keys, weights);
     Wide largest = -std::numeric_limits<double>::infinity();
-    for (int64_t j = 0; j < visibleKeys(options, i, keyRows); ++j)
-      if (takesPart(options, j)) {
-        scores.emplace_back(j, scale * dot(q.row(i), k.row(j), k.width()));
-        largest = std::max(largest, valueOf(scores.back().second));
-      }
-    S *out = output.row(i);
-    S sum{};
-    for (const auto &[j, score] : scores) {
-      // The largest score is a constant: it cancels in value and in gradient.
-      const S weight = (*findUnary("exp"))(score - S(largest));
-      sum += weight;
-      addScaled(out, weight, v.row(j), v.width());
+    for (S &score : weights) {
+      score = score * scale;
+      largest = std::max(largest, valueOf(score));
     }
-    for (int64_t c = 0; c < v.width() && !scores.empty(); ++c)
-      out[c] = out[c] / sum;
+    // The largest score is a constant: it cancels in value and in gradient.
+    for (S &score : weights)
+      score = (*findUnary("exp"))(score - S(largest));
+    const S total = sumOf(weights);
+    for (int64_t c = 0; c < v.width() && visible > 0; ++c)
+      output.row(i)[c] = dot(weights.data(), keys.column(c), visible) / total;
   }
   return output;
 }
