@@ -34,29 +34,21 @@ namespace {
 std::atomic<bool> workersLost = false;
 
 /// One arena for each number of threads asked for; the workers behind them are the process's own, shared by all arenas.
-class Arenas {
-public:
-  Arenas() {
+/// Never destroyed: a kernel may still be launched while the process exits.
+tbb::task_arena &arenaFor(int threads) {
+  using Arenas = std::map<int, std::unique_ptr<tbb::task_arena>>;
+  // Needs no initialisation at run time, whose guard the thread sanitizer could not see in this file.
+  static constinit std::mutex mutex;
+  static constinit Arenas *arenas = nullptr;
+  const std::lock_guard<std::mutex> lock(mutex);
+  if (!arenas) {
+    arenas = new Arenas;
     pthread_atfork(nullptr, nullptr, [] { workersLost = true; });
   }
-
-  tbb::task_arena &get(int threads) {
-    const std::lock_guard<std::mutex> lock(mutex);
-    std::unique_ptr<tbb::task_arena> &arena = bySize[threads];
-    if (!arena)
-      arena = std::make_unique<tbb::task_arena>(threads);
-    return *arena;
-  }
-
-private:
-  std::mutex mutex;
-  std::map<int, std::unique_ptr<tbb::task_arena>> bySize;
-};
-
-/// Never destroyed: a kernel may still be launched while the process exits.
-Arenas &arenas() {
-  static Arenas *const instance = new Arenas;
-  return *instance;
+  std::unique_ptr<tbb::task_arena> &arena = (*arenas)[threads];
+  if (!arena)
+    arena = std::make_unique<tbb::task_arena>(threads);
+  return *arena;
 }
 
 /// `threads`, or all that there are for 0. TBB would print a warning when asked for more than the process may use.
@@ -83,7 +75,7 @@ void parallelFor(int64_t items, int threads, const ItemRange &body) {
   [[maybe_unused]] char fork = 0;
   [[maybe_unused]] char join = 0;
   __tsan_release(&fork);
-  arenas().get(threads).execute([&] {
+  arenaFor(threads).execute([&] {
     tbb::parallel_for(tbb::blocked_range<int64_t>(0, items), [&](const tbb::blocked_range<int64_t> &range) {
       __tsan_acquire(&fork);
       body(range.begin(), range.end());
