@@ -37,6 +37,7 @@ if(YAGLOM_PCH)
   target_precompile_headers(yaglom_pch PRIVATE
     <mlir/Dialect/Arith/IR/Arith.h>
     <mlir/Dialect/Func/IR/FuncOps.h>
+    <mlir/Dialect/Linalg/IR/Linalg.h>
     <mlir/Dialect/Math/IR/Math.h>
     <mlir/Dialect/MemRef/IR/MemRef.h>
     <mlir/Dialect/SCF/IR/SCF.h>

@@ -132,10 +132,18 @@ struct LossDecl {
 
 using Decl = std::variant<DimDecl, SamplerDecl, FnDecl, MapDecl, AttentionDecl, LossDecl>;
 
+/// What the C++ builder could not put into the tree.
+struct Mistake {
+  Range range;
+  std::string message;
+};
+
 /// A whole spec, in the order of declaration.
 struct File {
   std::vector<Source> sources;
   std::vector<Decl> decls;
+  bool checked = false;          ///< without an error; a spec from the builder is checked when it is first used
+  std::vector<Mistake> mistakes; ///< builder only
 
   /// The declaration of that name and type, or null.
   template <typename T>

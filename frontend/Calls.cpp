@@ -23,6 +23,7 @@ struct Node {
   uint32_t nesting = 0;
   bool done = false;
   bool onPath = false;
+  bool refused = false; ///< too large, or calls something that is
 };
 
 class CallGraph {
@@ -33,7 +34,7 @@ public:
         add(decl);
   }
 
-  void run() {
+  bool run() {
     for (Node &node : nodes)
       for (const ast::Expr *root : node.roots)
         findCalls(node, *root);
@@ -55,6 +56,7 @@ public:
     // Each map and attention is walked with all that it calls: the limit on the sum bounds the checker's time.
     if (total > kMaxTotal)
       diagnostics.fileError(fmt::format("more than {} operations in all after inlining", kMaxTotal));
+    return total <= kMaxTotal;
   }
 
 private:
@@ -117,21 +119,25 @@ private:
 
   void measure(Node &node) {
     node.done = true;
+    // Said once, of what is called; not again of all that call it.
+    if (std::any_of(node.calls.begin(), node.calls.end(), [](auto &c) { return c.first->refused; })) {
+      node.refused = true;
+      symbols.bad.insert(node.id->name);
+      return;
+    }
     for (const ast::Expr *root : node.roots)
       node.nesting = std::max(node.nesting, measure(node, *root));
-    if (node.operations > kMaxOperations) {
+    if (node.operations > kMaxOperations)
       report(node, fmt::format("'{}' has more than {} operations after inlining", node.id->name, kMaxOperations));
-      node.operations = 1;
-    }
-    if (node.nesting > kMaxNesting) {
+    else if (node.nesting > kMaxNesting)
       report(node, fmt::format("'{}' is nested deeper than {} after inlining", node.id->name, kMaxNesting));
-      node.nesting = 0;
-    }
   }
 
   void report(Node &node, std::string message) {
     diagnostics.error(node.id->range, std::move(message));
     symbols.bad.insert(node.id->name);
+    node.refused = true;
+    node.operations = 0;
   }
 
   /// Counts the operations below `e` and returns how deep they are nested, chains apart, as the parser counts.
@@ -197,8 +203,8 @@ private:
 
 } // namespace
 
-void checkCalls(const ast::File &file, Symbols &symbols, Diagnostics &diagnostics) {
-  CallGraph(file, symbols, diagnostics).run();
+bool checkCalls(const ast::File &file, Symbols &symbols, Diagnostics &diagnostics) {
+  return CallGraph(file, symbols, diagnostics).run();
 }
 
 } // namespace yaglom

@@ -18,11 +18,11 @@ public:
         shapes(symbols, dialect, diagnostics) {}
 
   void run() {
+    for (const ast::Mistake &mistake : file.mistakes)
+      diagnostics.error(mistake.range, mistake.message);
     checkNames(file, broken, dialect, symbols, diagnostics);
-    size_t before = diagnostics.errorCount();
-    checkCalls(file, symbols, diagnostics);
-    // Bodies that call themselves or explode must not be followed.
-    if (diagnostics.errorCount() != before)
+    // Bodies that call themselves or explode are bad from here on and not followed.
+    if (!checkCalls(file, symbols, diagnostics))
       return;
     each<ast::SamplerDecl>([&](const ast::SamplerDecl &sampler) {
       if (const SamplerKind *kind = findSamplerKind(sampler.draw.sampler.name))

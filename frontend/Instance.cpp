@@ -1,6 +1,7 @@
 // Binds the dimensions of one attention and lists what it reads, owns and draws.
 // SPDX-License-Identifier: Apache-2.0
 #include "frontend/Instance.h"
+#include "frontend/Check.h"
 #include "frontend/Losses.h"
 #include "frontend/Samplers.h"
 
@@ -17,6 +18,12 @@ public:
       : file(file), values(values), symbols(file), shapes(symbols, Dialect::Spec, diagnostics, &bound) {}
 
   Result<Instance> run(const std::string &name) {
+    if (!file.checked) {
+      Diagnostics messages;
+      check(file, {}, Dialect::Spec, messages);
+      if (messages.hasErrors())
+        return Error(messages.render(file.sources));
+    }
     const auto *attention = file.find<ast::AttentionDecl>(name);
     if (!attention)
       return unknownAttention(name);

@@ -13,8 +13,8 @@ void checkNames(const ast::File &file, const BrokenNames &broken, Dialect dialec
                 Diagnostics &diagnostics);
 
 /// Reports recursion, and what is larger than kMaxOperations or nested deeper than kMaxNesting once every call is
-/// replaced by what it calls.
-void checkCalls(const ast::File &file, Symbols &symbols, Diagnostics &diagnostics);
+/// replaced by what it calls. False when the spec as a whole is too large to be followed.
+bool checkCalls(const ast::File &file, Symbols &symbols, Diagnostics &diagnostics);
 
 /// Reports unknown, repeated, conflicting and malformed options after `with`.
 void checkOptions(const ast::Expr &call, Diagnostics &diagnostics);

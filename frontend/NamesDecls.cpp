@@ -47,13 +47,20 @@ void NameChecker::run() {
   std::set<std::string> seen;
   for (const ast::Decl &decl : tree.decls) {
     size_t before = diagnostics.errorCount();
+    usesBroken = false;
     locals.clear();
     later.clear();
     fileLevel(decl, seen);
     std::visit([&](const auto &d) { check(d); }, decl);
-    if (diagnostics.errorCount() != before)
+    if (diagnostics.errorCount() != before || usesBroken)
       symbols.bad.insert(idOf(decl).name);
   }
+}
+
+bool NameChecker::isBroken(const std::string &name) {
+  bool result = broken.covers(name);
+  usesBroken |= result;
+  return result;
 }
 
 /// One namespace for the whole file.
@@ -119,7 +126,7 @@ void NameChecker::check(const ast::LossDecl &decl) {
   arity(call, 2, 2, nullptr);
   for (const ast::ExprRef &arg : call.args) {
     const auto *sampler = arg->kind == ast::ExprKind::Name ? symbols.find<ast::SamplerDecl>(arg->name) : nullptr;
-    if (sampler || (arg->kind == ast::ExprKind::Name && (arg->name == "gaussian" || broken.covers(arg->name))))
+    if (sampler || (arg->kind == ast::ExprKind::Name && (arg->name == "gaussian" || isBroken(arg->name))))
       continue;
     if (arg->kind == ast::ExprKind::Name && findSamplerKind(arg->name))
       diagnostics.error(arg->op, fmt::format("'{0}' must be declared: sampler s = {0}(...)", arg->name));
@@ -216,9 +223,8 @@ void NameChecker::binding(const ast::Binding &b) {
 void NameChecker::declare(const ast::Identifier &id, Local local) {
   reserved(id);
   if (const ast::Decl *decl = symbols.find(id.name)) {
-    diagnostics.error(id.range, fmt::format("'{}' is declared twice: it is also a {}", id.name, kindOf(*decl)), {},
+    diagnostics.error(id.range, fmt::format("'{}' is declared twice: it is also {}", id.name, kindOf(*decl)), {},
                       {{idOf(*decl).range, fmt::format("'{}' is first declared here", id.name)}});
-    return;
   }
   auto [place, isNew] = locals.emplace(id.name, local);
   if (!isNew)
@@ -248,7 +254,7 @@ void NameChecker::sizes(const std::vector<ast::ExprRef> &list, const ast::Range 
 /// Names the dimension that a size could not be read for.
 void NameChecker::unknownDimension(const ast::Expr &size) {
   auto report = [&](const std::string &name, const ast::Range &range) {
-    if (broken.covers(name) || isDimension(name))
+    if (isDimension(name) || isBroken(name))
       return;
     std::vector<std::string_view> candidates;
     for (const ast::Decl &decl : tree.decls)
@@ -272,6 +278,8 @@ void NameChecker::unknownDimension(const ast::Expr &size) {
 
 void NameChecker::drawSpec(const ast::DrawSpec &spec, DrawPlace place, const ast::Binding *binding) {
   checkDrawSpec(spec, place, binding, symbols, broken, diagnostics);
+  if (!findSamplerKind(spec.sampler.name) && !symbols.find(spec.sampler.name))
+    isBroken(spec.sampler.name);
   for (const ast::NamedArg &option : spec.options)
     expr(*option.value, Where::Option);
 }

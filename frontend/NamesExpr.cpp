@@ -75,10 +75,10 @@ void NameChecker::specialCall(const ast::Expr &e, Where where, const Special &sp
 }
 
 void NameChecker::unknownFunction(const ast::Expr &e) {
-  if (broken.covers(e.name))
+  if (isBroken(e.name))
     return;
   if (const ast::Decl *decl = symbols.find(e.name))
-    return diagnostics.error(e.op, fmt::format("'{}' is a {}, not a function", e.name, kindOf(*decl)), {},
+    return diagnostics.error(e.op, fmt::format("'{}' is {}, not a function", e.name, kindOf(*decl)), {},
                              {{idOf(*decl).range, fmt::format("'{}' is declared here", e.name)}});
   if (locals.contains(e.name))
     return diagnostics.error(e.op, fmt::format("'{0}' is a value, not a function; write '*' to multiply", e.name));
@@ -165,13 +165,13 @@ bool NameChecker::constantName(const ast::Expr &e, Where where) {
 }
 
 void NameChecker::unknownName(const ast::Expr &e) {
-  if (broken.covers(e.name) || (dialect == Dialect::Internal && e.name.starts_with("self.")))
+  if (isBroken(e.name) || (dialect == Dialect::Internal && e.name.starts_with("self.")))
     return;
   if (auto declared = later.find(e.name); declared != later.end())
     return diagnostics.error(e.range, fmt::format("'{}' is used before it is declared", e.name), {},
                              {{declared->second, fmt::format("'{}' is declared here", e.name)}});
   if (const ast::Decl *decl = symbols.find(e.name))
-    return diagnostics.error(e.range, fmt::format("'{}' is a {}, not a value", e.name, kindOf(*decl)), {},
+    return diagnostics.error(e.range, fmt::format("'{}' is {}, not a value", e.name, kindOf(*decl)), {},
                              {{idOf(*decl).range, fmt::format("'{}' is declared here", e.name)}});
   if (findElementary(e.name) || findSpecial(e.name) || prelude().find<ast::FnDecl>(e.name))
     return diagnostics.error(e.range, fmt::format("'{0}' is a function; write {0}(...)", e.name));

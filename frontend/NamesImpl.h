@@ -46,6 +46,7 @@ private:
   void unknownDimension(const ast::Expr &size);
   void drawSpec(const ast::DrawSpec &spec, DrawPlace place, const ast::Binding *binding);
   void unused();
+  bool isBroken(const std::string &name);
 
   // NamesExpr.cpp
   void expr(const ast::Expr &e, Where where);
@@ -69,6 +70,7 @@ private:
 
   // Of the declaration at hand.
   Owner owner = Owner::File;
+  bool usesBroken = false; ///< it depends on a declaration that could not be read
   std::map<std::string, Local> locals;
   std::map<std::string, ast::Range> later; ///< declared below the binding at hand
 };

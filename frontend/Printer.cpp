@@ -47,6 +47,17 @@ std::string_view symbol(ExprKind kind) {
   }
 }
 
+/// The shortest text that reads back as `number`; "1e-6", where others write 1e-06.
+std::string digits(double number) {
+  std::string text = fmt::format("{}", number);
+  size_t exponent = text.find('e');
+  if (exponent == std::string::npos)
+    return text;
+  size_t first = exponent + 1 + (text[exponent + 1] == '-');
+  size_t last = text.find_first_not_of("+0", first);
+  return text.erase(first, last - first);
+}
+
 class Printer {
 public:
   std::string out;
@@ -100,6 +111,8 @@ public:
   }
 
 private:
+  bool tight = false; ///< in a size products have no blanks: [2*m, d + 1]
+
   template <typename List, typename Each>
   void list(const List &items, std::string_view separator, Each each) {
     bool first = true;
@@ -114,7 +127,7 @@ private:
   void inside(const ast::Expr &e) {
     switch (e.kind) {
     case ExprKind::Number:
-      out += fmt::format("{}", e.number);
+      out += digits(e.number);
       break;
     case ExprKind::Name:
       out += e.name;
@@ -155,7 +168,8 @@ private:
       operators.push_back(left);
     expr(*left, level);
     for (; !operators.empty(); operators.pop_back()) {
-      out += symbol(operators.back()->kind);
+      std::string_view text = symbol(operators.back()->kind);
+      out += tight && level == kProduct ? text.substr(1, 1) : text;
       expr(*operators.back()->args[1], static_cast<Level>(level + 1));
     }
   }
@@ -192,7 +206,11 @@ private:
 
   void shape(const ast::Shape &s) {
     out += '[';
-    list(s.sizes, ", ", [&](const ast::ExprRef &size) { expr(*size, kSum); });
+    list(s.sizes, ", ", [&](const ast::ExprRef &size) {
+      tight = true;
+      expr(*size, kSum);
+      tight = false;
+    });
     out += ']';
   }
 

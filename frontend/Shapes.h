@@ -111,6 +111,7 @@ private:
   void binding(const ast::Binding &binding, Frame &frame);
   void split(const ast::Binding &binding, Frame &frame);
   void initial(const ast::Binding &binding, const PolyShape &shape, Frame &frame);
+  void bindNames(const std::vector<ast::Arg> &args, Frame &frame);
   Value argument(const ast::Arg &arg, Side side, Frame &frame);
 
   void error(const ast::Range &caret, std::string message, std::vector<ast::Range> underlines = {},

@@ -20,6 +20,7 @@ void ShapeChecker::checkMap(const ast::MapDecl &map) {
   // Any side will do: nothing in a map can tell query from key.
   frame.tokens = frame.hasRow = true;
   frame.row = Side::Query;
+  bindNames(map.args, frame);
   for (const ast::Arg &arg : map.args)
     frame.locals[arg.id.name] = {argument(arg, Side::Query, frame), arg.id.range};
   Value result = body(map.body, frame);
@@ -44,6 +45,8 @@ AttentionUse ShapeChecker::checkAttention(const ast::AttentionDecl &attention) {
   frame.name = attention.id.name;
   frame.tokens = frame.attends = true;
   frame.dims = {{"d", Poly::name("d")}, {"e", Poly::name("e")}};
+  bindNames(attention.queryArgs, frame);
+  bindNames(attention.keyArgs, frame);
   for (const ast::Arg &arg : attention.queryArgs)
     frame.locals[arg.id.name] = {argument(arg, Side::Query, frame), arg.id.range};
   for (const ast::Arg &arg : attention.keyArgs)
@@ -61,21 +64,26 @@ AttentionUse ShapeChecker::checkAttention(const ast::AttentionDecl &attention) {
   return result;
 }
 
-/// An argument as its declaration says; names that stand alone are bound to themselves.
-Value ShapeChecker::argument(const ast::Arg &arg, Side side, Frame &frame) {
-  Value value;
-  value.valid = true;
-  value.side = side;
-  for (const ast::ExprRef &e : sizesOf(arg)) {
-    const std::string *lone = loneName(*e);
-    if (lone && !symbols.find<ast::DimDecl>(*lone)) {
+/// Names that stand alone in the shape of an argument mean themselves; others may use what a later argument binds.
+void ShapeChecker::bindNames(const std::vector<ast::Arg> &args, Frame &frame) {
+  for (const ast::Arg &arg : args)
+    for (const ast::ExprRef &e : sizesOf(arg)) {
+      const std::string *lone = loneName(*e);
+      if (!lone || symbols.find<ast::DimDecl>(*lone))
+        continue;
       frame.dims.emplace(*lone, Poly::name(*lone));
       if (*lone == "e")
         frame.widthE = arg.id.name;
       if (*lone == "d")
         frame.widthD = arg.id.name;
     }
-  }
+}
+
+/// An argument as its declaration says.
+Value ShapeChecker::argument(const ast::Arg &arg, Side side, Frame &frame) {
+  Value value;
+  value.valid = true;
+  value.side = side;
   for (const ast::ExprRef &e : sizesOf(arg))
     value.shape.push_back(sizeOf(*e, [&](const std::string &name) { return lookup(name, frame.dims); }, nullptr));
   return sized(std::move(value), arg.shape ? arg.shape->range : arg.id.range);

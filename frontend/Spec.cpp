@@ -24,10 +24,11 @@ Spec::~Spec() = default;
 Result<Spec> Spec::parse(std::string text, std::string name) {
   Diagnostics diagnostics;
   auto parsed = std::make_shared<Parsed>(yaglom::parse(std::move(text), std::move(name), Dialect::Spec, diagnostics));
-  check(parsed->file, parsed->broken, Dialect::Spec, diagnostics);
+  yaglom::check(parsed->file, parsed->broken, Dialect::Spec, diagnostics);
   std::string messages = diagnostics.render(parsed->file.sources);
   if (diagnostics.hasErrors())
     return Error(std::move(messages));
+  parsed->file.checked = true;
   return Spec(std::shared_ptr<const ast::File>(parsed, &parsed->file), std::move(messages));
 }
 

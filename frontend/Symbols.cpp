@@ -95,7 +95,7 @@ const ast::Identifier &idOf(const ast::Decl &decl) {
 }
 
 std::string_view kindOf(const ast::Decl &decl) {
-  constexpr std::string_view names[] = {"dim", "sampler", "fn", "map", "attention", "loss"};
+  constexpr std::string_view names[] = {"a dim", "a sampler", "a fn", "a map", "an attention", "a loss"};
   static_assert(std::variant_size_v<ast::Decl> == std::size(names));
   return names[decl.index()];
 }

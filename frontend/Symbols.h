@@ -38,7 +38,7 @@ private:
 };
 
 const ast::Identifier &idOf(const ast::Decl &decl);
-/// "map", "sampler", ...
+/// "a map", "an attention", ...
 std::string_view kindOf(const ast::Decl &decl);
 
 /// The sizes of an argument: as written, or [e] for V and [d] for any other (language.md section 2).

@@ -3,6 +3,7 @@
 #include "runtime/Compiled.h"
 
 #include "frontend/Printer.h"
+#include "runtime/State.h"
 
 namespace yaglom::runtime {
 namespace {
@@ -42,6 +43,21 @@ std::string initialText(const ParameterInfo &parameter) {
   return parameter.initial ? print(*parameter.initial) : "";
 }
 
+/// `state.a`, the log scales, is missing: whether there is one for each feature or one in all, the compiler decides.
+void addStates(const Instance &instance, std::vector<TensorInfo> &tensors) {
+  const std::vector<LinearState> states = linearStates(instance);
+  for (const LinearState &state : states) {
+    const std::string features = std::to_string(state.features);
+    const std::vector<std::vector<std::string>> axes = {
+        {"B", "H", features, std::to_string(state.width)}, {"B", "H", features}, {"B", "H"}};
+    const char *const names[] = {"S", "z", "G"};
+    for (std::size_t i = 0; i < axes.size(); ++i)
+      tensors.push_back({state.prefix + names[i], TensorRole::State, axes[i], ""});
+  }
+  if (!states.empty())
+    tensors.push_back({"state.n", TensorRole::State, {"B"}, ""});
+}
+
 } // namespace
 
 std::vector<TensorInfo> describeTensors(const Instance &instance, bool equalLengths) {
@@ -62,6 +78,7 @@ std::vector<TensorInfo> describeTensors(const Instance &instance, bool equalLeng
     tensors.push_back(
         {loss.name + ".noise", TensorRole::Noise, headAxes(loss.shared, {loss.samples, loss.noiseWidth}), ""});
   tensors.push_back({"O", TensorRole::Output, tokenAxes(Side::Query, instance.output, equalLengths), ""});
+  addStates(instance, tensors);
   return tensors;
 }
 

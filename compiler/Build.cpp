@@ -1,0 +1,208 @@
+// build() and emitText(): an attention through all stages, its draws and losses beside it.
+// SPDX-License-Identifier: Apache-2.0
+#include "compiler/Program.h"
+
+#include "compiler/Pipeline.h"
+#include "compiler/Work.h"
+#include "compiler/formula/Emit.h"
+#include "compiler/targets/cpu/Codegen.h"
+#include "compiler/targets/cpu/Jit.h"
+#include "dialect/Phi.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Dialect/Linalg/IR/Linalg.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
+#include "mlir/Dialect/UB/IR/UBOps.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
+#include "mlir/IR/Diagnostics.h"
+#include "llvm/IR/LLVMContext.h"
+#include "llvm/IR/Module.h"
+#include "llvm/Support/MemoryBuffer.h"
+
+#include <fmt/core.h>
+
+using namespace mlir;
+
+namespace yaglom::compiler {
+
+namespace {
+
+/// One compilation: a context of its own, so that compilations in several threads share nothing.
+class Compilation {
+public:
+  Compilation(const Instance &instance, const CompileOptions &options)
+      : instance(instance), options(options), context(MLIRContext::Threading::DISABLED),
+        handler(&context, [this](Diagnostic &diagnostic) {
+          messages += diagnostic.str() + "\n";
+          return success();
+        }) {
+    context.loadDialect<arith::ArithDialect, func::FuncDialect, linalg::LinalgDialect, LLVM::LLVMDialect,
+                        math::MathDialect, scf::SCFDialect, tensor::TensorDialect, ub::UBDialect,
+                        vector::VectorDialect, phi::PhiDialect>();
+    if (options.chunk)
+      schedule.chunk = options.chunk;
+  }
+
+  void emit();
+  Result<void> run(llvm::function_ref<void(OpPassManager &)> build, const char *stage);
+  Result<void> lower(Stage until);
+  Result<std::unique_ptr<llvm::Module>> toLlvm(const cpu::Machine &machine);
+  std::string print();
+  void describe(Program &program);
+  Error internal(const char *stage);
+
+  const Instance &instance;
+  const CompileOptions &options;
+  Schedule schedule;
+  MLIRContext context;
+  ScopedDiagnosticHandler handler;
+  std::string messages;
+  OwningOpRef<ModuleOp> module;
+  llvm::LLVMContext llvmContext;
+};
+
+/// All functions in one module: code generation starts once.
+void Compilation::emit() {
+  Type element = options.dtype == DType::f32 ? Type(Float32Type::get(&context)) : Type(Float64Type::get(&context));
+  auto type = cast<FloatType>(element);
+  module = emitAttention(context, instance, type);
+  auto take = [&](OwningOpRef<ModuleOp> other, const std::string &name) {
+    auto function = *other->getOps<func::FuncOp>().begin();
+    function.setName(name);
+    function->remove();
+    module->push_back(function);
+  };
+  for (auto [i, draw] : llvm::enumerate(instance.draws))
+    take(emitDraw(context, instance, draw, type), fmt::format("draw{}", i));
+}
+
+Error Compilation::internal(const char *stage) {
+  return Error(fmt::format("internal error in stage '{}' of attention '{}': please report it with this text\n{}{}", stage,
+                           instance.attention->id.name, messages, module ? print() : std::string()));
+}
+
+Result<void> Compilation::run(llvm::function_ref<void(OpPassManager &)> build, const char *stage) {
+  PassManager passes(&context, ModuleOp::getOperationName());
+#ifdef NDEBUG
+  passes.enableVerifier(false);
+#endif
+  build(passes);
+  if (failed(passes.run(*module)))
+    return internal(stage);
+  return {};
+}
+
+Result<void> Compilation::lower(Stage until) {
+  emit();
+  if (until == Stage::Formula)
+    return {};
+  if (auto done = run(buildSimplify, "simplify"); !done)
+    return done;
+  if (auto done = run(buildScan, "scan"); !done || until == Stage::Scan)
+    return done;
+  auto build = [&](OpPassManager &passes) { buildTile(passes, schedule); };
+  return run(build, "tile");
+}
+
+std::string Compilation::print() {
+  std::string text;
+  llvm::raw_string_ostream os(text);
+  module->print(os);
+  return text;
+}
+
+Result<std::unique_ptr<llvm::Module>> Compilation::toLlvm(const cpu::Machine &machine) {
+  auto build = [&](OpPassManager &passes) { buildCpu(passes, options.target.name()); };
+  if (auto done = run(build, "cpu"); !done)
+    return done.error();
+  if (failed(cpu::convertToLlvmDialect(*module)))
+    return internal("llvm dialect");
+  std::unique_ptr<llvm::Module> result = cpu::translateToLlvm(*module, llvmContext, machine);
+  if (!result)
+    return internal("llvm");
+  return result;
+}
+
+/// The operands of each function in their order, read off before lowering forgets their names.
+void Compilation::describe(Program &program) {
+  program.draws.resize(instance.draws.size());
+  for (auto function : module->getOps<func::FuncOp>()) {
+    llvm::StringRef name = function.getName();
+    bool isForward = name == kForward;
+    size_t index = 0;
+    if (!isForward)
+      name.drop_front(strlen("draw")).getAsInteger(10, index);
+    Entry &entry = isForward ? program.forward : program.draws[index];
+    for (unsigned i = 0; i < function.getNumArguments(); ++i)
+      entry.operands.push_back(function.getArgAttrOfType<StringAttr>(i, kNameAttr).str());
+    if (isForward)
+      entry.operands.push_back("O");
+    else
+      llvm::append_range(entry.operands, instance.draws[index].names);
+  }
+}
+
+} // namespace
+
+Result<std::shared_ptr<const Program>> build(const Instance &instance, const CompileOptions &options) {
+  Result<cpu::Machine> machine = cpu::Machine::named(options.target.name());
+  if (!machine)
+    return machine.error();
+  Compilation compilation(instance, options);
+  if (auto done = compilation.lower(Stage::Scan); !done)
+    return done.error();
+  auto program = std::make_shared<Program>();
+  compilation.describe(*program);
+  Work work = countWork(*compilation.module, compilation.schedule);
+  program->multiplyAddsPerQuery = work.perQuery;
+  program->multiplyAddsPerKey = work.perKey;
+  auto tiles = [&](OpPassManager &passes) { buildTile(passes, compilation.schedule); };
+  if (auto done = compilation.run(tiles, "tile"); !done)
+    return done.error();
+  auto llvmModule = compilation.toLlvm(*machine);
+  if (!llvmModule)
+    return llvmModule.error();
+  auto bytes = (*compilation.module)->getAttrOfType<IntegerAttr>("phi.scratch_bytes");
+  program->scratchBytes = bytes ? bytes.getInt() : 0;
+  auto object = cpu::emitObject(**llvmModule, *machine);
+  if (!object)
+    return object.error();
+  auto code = cpu::LoadedCode::load(std::move(*object));
+  if (!code)
+    return code.error();
+  program->code = *code;
+  auto bind = [&](Entry &entry, const std::string &name) -> Result<void> {
+    auto address = (*code)->find(name);
+    if (!address)
+      return address.error();
+    entry.function = reinterpret_cast<Entry::Function>(*address);
+    return {};
+  };
+  if (auto done = bind(program->forward, kForward.str()); !done)
+    return done.error();
+  for (size_t i = 0; i < program->draws.size(); ++i)
+    if (auto done = bind(program->draws[i], fmt::format("draw{}", i)); !done)
+      return done.error();
+  return std::shared_ptr<const Program>(program);
+}
+
+Result<std::string> emitText(const Instance &instance, Stage stage, const CompileOptions &options) {
+  Result<cpu::Machine> machine = cpu::Machine::named(options.target.name());
+  if (!machine)
+    return machine.error();
+  Compilation compilation(instance, options);
+  if (auto done = compilation.lower(stage); !done)
+    return done.error();
+  if (stage != Stage::Llvm && stage != Stage::Asm)
+    return compilation.print();
+  auto llvmModule = compilation.toLlvm(*machine);
+  if (!llvmModule)
+    return llvmModule.error();
+  if (stage == Stage::Llvm)
+    return cpu::printLlvm(**llvmModule);
+  return cpu::emitAssembly(**llvmModule, *machine);
+}
+
+} // namespace yaglom::compiler

@@ -1,0 +1,33 @@
+// The table of contents of the compiler.
+// SPDX-License-Identifier: Apache-2.0
+#include "compiler/Pipeline.h"
+
+#include "compiler/Passes.h"
+#include "compiler/targets/cpu/ExpandMath.h"
+#include "mlir/Transforms/Passes.h"
+
+namespace yaglom::compiler {
+
+void buildSimplify(mlir::OpPassManager &passes) {
+  mlir::OpPassManager &function = passes.nest<mlir::func::FuncOp>();
+  function.addPass(createSimplify());
+  function.addPass(mlir::createCSEPass());
+}
+
+void buildScan(mlir::OpPassManager &passes) {
+  mlir::OpPassManager &function = passes.nest<mlir::func::FuncOp>();
+  function.addPass(createLinearToScan());
+  function.addPass(createSimplify());
+  function.addPass(mlir::createCSEPass());
+}
+
+void buildTile(mlir::OpPassManager &passes, const Schedule &schedule) {
+  passes.addPass(createScanToTiles({schedule.chunk, schedule.granule}));
+}
+
+void buildCpu(mlir::OpPassManager &passes, const std::string &target) {
+  passes.addPass(createTilesToCpu({target}));
+  passes.addPass(cpu::createExpandMathPass());
+}
+
+} // namespace yaglom::compiler

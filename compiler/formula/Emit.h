@@ -1,0 +1,29 @@
+// From the checked tree to the formula level of the phi dialect.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "frontend/Instance.h"
+#include "mlir/IR/BuiltinOps.h"
+#include "mlir/IR/OwningOpRef.h"
+
+namespace yaglom::compiler {
+
+/// Attribute names of the arguments of an emitted function: the tensor's name in the language, and the side of a row.
+inline constexpr llvm::StringLiteral kNameAttr = "phi.name";
+inline constexpr llvm::StringLiteral kSideAttr = "phi.side";
+/// Number of the side's rows that an attribute-free function walks: of a `forward`, the query's.
+inline constexpr llvm::StringLiteral kForward = "forward";
+
+/// A module with `@forward` over one token: arguments are the inputs (sides "query" and "key"), then every parameter and
+/// draw of maps and of the attention (side "none"); the result is the output row. Maps and fns are inlined as the
+/// interpreter would apply them.
+mlir::OwningOpRef<mlir::ModuleOp> emitAttention(mlir::MLIRContext &context, const Instance &instance,
+                                                mlir::FloatType element);
+
+/// A module with `@draw` over one row of noise: arguments are the noise (side "query"), the sampler's parameters, and rows
+/// that the runtime prepares: "component(mix.mu, mix.alpha)", the parameter's row that each row is allocated to, and
+/// "orthogonalize(noise)". The results are the drawn rows, two for a pair.
+mlir::OwningOpRef<mlir::ModuleOp> emitDraw(mlir::MLIRContext &context, const Instance &instance, const DrawInfo &draw,
+                                           mlir::FloatType element);
+
+} // namespace yaglom::compiler

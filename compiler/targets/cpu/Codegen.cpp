@@ -1,0 +1,146 @@
+// O2 without the vectorisers: the code is vectors already (cpu.md section 4).
+// SPDX-License-Identifier: Apache-2.0
+#include "compiler/targets/cpu/Codegen.h"
+
+#include "mlir/Conversion/ArithToLLVM/ArithToLLVM.h"
+#include "mlir/Conversion/ControlFlowToLLVM/ControlFlowToLLVM.h"
+#include "mlir/Conversion/FuncToLLVM/ConvertFuncToLLVMPass.h"
+#include "mlir/Conversion/MathToLLVM/MathToLLVM.h"
+#include "mlir/Conversion/ReconcileUnrealizedCasts/ReconcileUnrealizedCasts.h"
+#include "mlir/Conversion/SCFToControlFlow/SCFToControlFlow.h"
+#include "mlir/Conversion/UBToLLVM/UBToLLVM.h"
+#include "mlir/Conversion/VectorToLLVM/ConvertVectorToLLVMPass.h"
+#include "mlir/Pass/PassManager.h"
+#include "mlir/Target/LLVMIR/Dialect/Builtin/BuiltinToLLVMIRTranslation.h"
+#include "mlir/Target/LLVMIR/Dialect/LLVMIR/LLVMToLLVMIRTranslation.h"
+#include "mlir/Target/LLVMIR/Export.h"
+#include "llvm/IR/LLVMContext.h"
+#include "llvm/IR/LegacyPassManager.h"
+#include "llvm/IR/Module.h"
+#include "llvm/MC/TargetRegistry.h"
+#include "llvm/Passes/PassBuilder.h"
+#include "llvm/Support/MemoryBuffer.h"
+#include "llvm/Support/SmallVectorMemoryBuffer.h"
+#include "llvm/Support/TargetSelect.h"
+#include "llvm/Target/TargetMachine.h"
+#include "llvm/TargetParser/Host.h"
+#include "llvm/TargetParser/Triple.h"
+#ifdef YAGLOM_ASAN
+#include "llvm/Transforms/Instrumentation/AddressSanitizer.h"
+#endif
+
+namespace yaglom::compiler::cpu {
+
+mlir::LogicalResult convertToLlvmDialect(mlir::ModuleOp module) {
+  mlir::PassManager passes(module.getContext(), mlir::ModuleOp::getOperationName());
+  passes.enableVerifier(false);
+  passes.addPass(mlir::createSCFToControlFlowPass());
+  mlir::ConvertVectorToLLVMPassOptions vector;
+  vector.reassociateFPReductions = true;
+  passes.addPass(mlir::createConvertVectorToLLVMPass(vector));
+  passes.addPass(mlir::createConvertMathToLLVMPass());
+  passes.addPass(mlir::createArithToLLVMConversionPass());
+  passes.addPass(mlir::createConvertFuncToLLVMPass());
+  passes.addPass(mlir::createConvertControlFlowToLLVMPass());
+  passes.addPass(mlir::createUBToLLVMConversionPass());
+  passes.addPass(mlir::createReconcileUnrealizedCastsPass());
+  return passes.run(module);
+}
+
+static std::unique_ptr<llvm::TargetMachine> makeTargetMachine(const Machine &machine, std::string &error) {
+  llvm::InitializeNativeTarget();
+  llvm::InitializeNativeTargetAsmPrinter();
+  llvm::Triple triple(llvm::sys::getProcessTriple());
+  const llvm::Target *target = llvm::TargetRegistry::lookupTarget(triple, error);
+  if (!target)
+    return nullptr;
+  llvm::TargetOptions options;
+  return std::unique_ptr<llvm::TargetMachine>(
+      target->createTargetMachine(triple, machine.cpu, machine.features, options, llvm::Reloc::PIC_, std::nullopt,
+                                  llvm::CodeGenOptLevel::Default, /*JIT=*/true));
+}
+
+static void optimize(llvm::Module &module, llvm::TargetMachine &machine) {
+  llvm::LoopAnalysisManager loops;
+  llvm::FunctionAnalysisManager functions;
+  llvm::CGSCCAnalysisManager sccs;
+  llvm::ModuleAnalysisManager modules;
+  llvm::PipelineTuningOptions tuning;
+  tuning.LoopVectorization = tuning.SLPVectorization = tuning.LoopUnrolling = tuning.LoopInterleaving = false;
+  llvm::PassBuilder builder(&machine, tuning);
+  builder.registerModuleAnalyses(modules);
+  builder.registerCGSCCAnalyses(sccs);
+  builder.registerFunctionAnalyses(functions);
+  builder.registerLoopAnalyses(loops);
+  builder.crossRegisterProxies(loops, functions, sccs, modules);
+  llvm::ModulePassManager passes = builder.buildPerModuleDefaultPipeline(llvm::OptimizationLevel::O2);
+#ifdef YAGLOM_ASAN
+  // Without this a kernel that writes past a buffer passes silently.
+  for (llvm::Function &function : module)
+    if (!function.isDeclaration())
+      function.addFnAttr(llvm::Attribute::SanitizeAddress);
+  passes.addPass(llvm::AddressSanitizerPass({}, false, false, llvm::AsanDtorKind::None, llvm::AsanCtorKind::None));
+#endif
+  passes.run(module, modules);
+}
+
+std::unique_ptr<llvm::Module> translateToLlvm(mlir::ModuleOp module, llvm::LLVMContext &context,
+                                              const Machine &machine) {
+  mlir::registerBuiltinDialectTranslation(*module.getContext());
+  mlir::registerLLVMDialectTranslation(*module.getContext());
+  std::unique_ptr<llvm::Module> result = mlir::translateModuleToLLVMIR(module, context, "yaglom");
+  std::string error;
+  std::unique_ptr<llvm::TargetMachine> target = makeTargetMachine(machine, error);
+  if (!result || !target)
+    return nullptr;
+  result->setDataLayout(target->createDataLayout());
+  result->setTargetTriple(target->getTargetTriple());
+  for (llvm::Function &function : *result) {
+    if (function.isDeclaration())
+      continue;
+    function.addFnAttr("target-cpu", machine.cpu);
+    function.addFnAttr("target-features", machine.features);
+    function.addFnAttr("prefer-vector-width", std::to_string(8 * machine.vectorBytes));
+  }
+  optimize(*result, *target);
+  return result;
+}
+
+std::string printLlvm(const llvm::Module &module) {
+  std::string text;
+  llvm::raw_string_ostream os(text);
+  module.print(os, nullptr);
+  return text;
+}
+
+static Result<llvm::SmallVector<char, 0>> generate(llvm::Module &module, const Machine &machine,
+                                                   llvm::CodeGenFileType type) {
+  std::string error;
+  std::unique_ptr<llvm::TargetMachine> target = makeTargetMachine(machine, error);
+  if (!target)
+    return Error("cannot generate code for '" + machine.cpu + "': " + error);
+  llvm::SmallVector<char, 0> bytes;
+  llvm::raw_svector_ostream os(bytes);
+  llvm::legacy::PassManager passes;
+  if (target->addPassesToEmitFile(passes, os, nullptr, type))
+    return Error("the target for '" + machine.cpu + "' cannot emit this kind of file");
+  passes.run(module);
+  return bytes;
+}
+
+Result<std::string> emitAssembly(llvm::Module &module, const Machine &machine) {
+  auto bytes = generate(module, machine, llvm::CodeGenFileType::AssemblyFile);
+  if (!bytes)
+    return bytes.error();
+  return std::string(bytes->begin(), bytes->end());
+}
+
+Result<std::unique_ptr<llvm::MemoryBuffer>> emitObject(llvm::Module &module, const Machine &machine) {
+  auto bytes = generate(module, machine, llvm::CodeGenFileType::ObjectFile);
+  if (!bytes)
+    return bytes.error();
+  return std::unique_ptr<llvm::MemoryBuffer>(
+      std::make_unique<llvm::SmallVectorMemoryBuffer>(std::move(*bytes), "yaglom", false));
+}
+
+} // namespace yaglom::compiler::cpu

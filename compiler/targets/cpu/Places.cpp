@@ -1,0 +1,166 @@
+// Where values live. A value that ends as part of another, or as the next turn of a loop, is made there in the first place.
+// SPDX-License-Identifier: Apache-2.0
+#include "compiler/targets/cpu/TileLowering.h"
+
+#include "mlir/IR/Matchers.h"
+
+using namespace mlir;
+
+namespace yaglom::compiler::cpu {
+
+/// Scratch with the lane axis innermost, rounded up to whole vectors.
+Place TileLowering::allocate(RankedTensorType type, unsigned lane) {
+  Place place;
+  place.base = scratch;
+  place.element = type.getElementType();
+  place.sizes.assign(type.getShape().begin(), type.getShape().end());
+  place.lane = lane;
+  int64_t bytes = place.element.getIntOrFloatBitWidth() / 8, entries = 1;
+  place.strides.assign(type.getRank(), 0);
+  if (type.getRank()) {
+    place.strides[lane] = 1;
+    entries = llvm::alignTo(type.getDimSize(lane), machine.vectorBytes / 4);
+    for (int axis = type.getRank() - 1; axis >= 0; --axis)
+      if (axis != int(lane)) {
+        place.strides[axis] = entries;
+        entries *= type.getDimSize(axis);
+      }
+  }
+  place.offset = scratchBytes / bytes;
+  scratchBytes = llvm::alignTo(scratchBytes + entries * bytes, 64);
+  return place;
+}
+
+std::optional<double> TileLowering::splatOf(Value value) {
+  if (auto fill = value.getDefiningOp<linalg::FillOp>()) {
+    FloatAttr attr;
+    if (matchPattern(fill.getInputs()[0], m_Constant(&attr)))
+      return attr.getValueAsDouble();
+  }
+  return std::nullopt;
+}
+
+Place TileLowering::placeOf(Value value) {
+  if (auto it = places.find(value); it != places.end())
+    return it->second;
+  Place place = makePlace(value);
+  places[value] = place;
+  return place;
+}
+
+Place TileLowering::makePlace(Value value) {
+  if (auto slice = value.getDefiningOp<tensor::ExtractSliceOp>())
+    return placeOf(slice.getSource()).part(slice.getStaticOffsets(), slice.getType().getShape());
+  if (auto collapse = value.getDefiningOp<tensor::CollapseShapeOp>()) {
+    Place place = placeOf(collapse.getSrc());
+    llvm::SmallVector<int64_t, 3> sizes(collapse.getResultType().getShape()), strides;
+    unsigned lane = 0;
+    // The last axis of a group gives the stride: axes that collapse lie inside each other.
+    for (auto [i, group] : llvm::enumerate(collapse.getReassociationIndices())) {
+      strides.push_back(place.strides[group.back()]);
+      if (llvm::is_contained(group, int64_t(place.lane)))
+        lane = i;
+    }
+    place.sizes = sizes;
+    place.strides = strides;
+    place.lane = lane;
+    return place;
+  }
+  if (auto it = claims.find(value); it != claims.end())
+    return it->second;
+  Place place = allocate(cast<RankedTensorType>(value.getType()), lanes.of(value));
+  if (std::optional<double> number = splatOf(value))
+    fillPlace(place, *number);
+  return place;
+}
+
+void TileLowering::claim(Value value, const Place &place) { claims.try_emplace(value, place); }
+
+/// Whether the value is made by a step of this kind of block and may be made anywhere.
+bool TileLowering::isPrivate(Value value) {
+  Operation *op = value.getDefiningOp();
+  return op && !places.contains(value) && !claims.contains(value) &&
+         isa<linalg::GenericOp, linalg::ContractOp, linalg::ReduceOp, phi::LoadRowsOp, tensor::InsertSliceOp,
+             scf::ForOp, scf::WhileOp, scf::IfOp>(op);
+}
+
+/// From the last insertion back to the first: the whole has one place, each part is made inside of it.
+void TileLowering::claimInserts(Block &block, const Clusters &clusters) {
+  for (Operation &op : llvm::reverse(block)) {
+    auto insert = dyn_cast<tensor::InsertSliceOp>(op);
+    if (!insert)
+      continue;
+    Value whole = insert.getResult(), target = insert.getDest(), part = insert.getSource();
+    if (!claims.contains(whole) && !places.contains(whole))
+      claim(whole, places.contains(target) && mayOverwrite(target, whole, clusters) ? places[target]
+                                                                                    : allocate(insert.getType(), lanes.of(whole)));
+    Place place = placeOf(whole);
+    if (target.getDefiningOp() && !places.contains(target))
+      claim(target, place);
+    if (isPrivate(part))
+      claim(part, place.part(insert.getStaticOffsets(), insert.getSourceType().getShape()));
+  }
+}
+
+/// The step that makes the entries of `next`; of a chain of insertions, the last one.
+static int makerOf(Value next, const Clusters &clusters) { return clusters.indexOf(next); }
+
+/// Whether a use of `old` reads each entry before the step writes the same entry.
+static bool readsEntryByEntry(OpOperand &use, const Clusters &clusters, int step) {
+  Operation *user = use.getOwner();
+  if (step < 0 || step >= int(clusters.items.size()))
+    return false;
+  const Item &item = clusters.items[step];
+  if (!item.isCluster())
+    return item.op == user; // a loop or branch that takes the value over
+  auto linalgOp = dyn_cast<linalg::LinalgOp>(user);
+  return linalgOp && isa<linalg::GenericOp>(user) && linalgOp.getMatchingIndexingMap(&use).isIdentity();
+}
+
+/// Whether `next` may be made where `old` lives: every other use of `old` comes before, or meets it entry by entry.
+bool TileLowering::mayOverwrite(Value old, Value next, const Clusters &clusters) {
+  int maker = makerOf(next, clusters);
+  for (OpOperand &use : old.getUses()) {
+    Operation *user = use.getOwner();
+    if (user->hasTrait<OpTrait::IsTerminator>() || isa<tensor::InsertSliceOp>(user))
+      continue;
+    if (auto slice = dyn_cast<tensor::ExtractSliceOp>(user)) {
+      // A part that is read by the step that makes the same part anew.
+      for (OpOperand &partUse : slice.getResult().getUses()) {
+        int step = clusters.indexOfUser(partUse.getOwner());
+        bool same = false;
+        for (Operation *chain = next.getDefiningOp(); auto insert = dyn_cast_or_null<tensor::InsertSliceOp>(chain);
+             chain = insert.getDest().getDefiningOp())
+          same |= insert.getStaticOffsets() == slice.getStaticOffsets() &&
+                  clusters.indexOf(insert.getSource()) == step;
+        if (!same || !readsEntryByEntry(partUse, clusters, step))
+          return false;
+      }
+      continue;
+    }
+    int step = clusters.indexOfUser(user);
+    if (step < maker || (step == maker && readsEntryByEntry(use, clusters, step)))
+      continue;
+    return false;
+  }
+  return true;
+}
+
+/// Whether nothing but `op` reads the value from `op` on.
+bool TileLowering::isDeadAfter(Value value, Operation *op, const Clusters &clusters) {
+  if (value.getParentBlock() != op->getBlock())
+    return false;
+  int own = clusters.indexOfUser(op);
+  return llvm::all_of(value.getUses(), [&](OpOperand &use) {
+    return use.getOwner() == op || clusters.indexOfUser(use.getOwner()) < own;
+  });
+}
+
+void TileLowering::claimYields(ValueRange olds, ValueRange yields, llvm::ArrayRef<Place> carried,
+                               const Clusters &clusters) {
+  for (auto [old, next, place] : llvm::zip(olds, yields, carried))
+    if (isPrivate(next) && mayOverwrite(old, next, clusters))
+      claim(next, place);
+}
+
+} // namespace yaglom::compiler::cpu

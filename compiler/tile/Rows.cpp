@@ -1,0 +1,212 @@
+// One tile op for each row op; a value without a side is built in the prologue, once.
+// SPDX-License-Identifier: Apache-2.0
+#include "compiler/tile/Rows.h"
+
+#include "dialect/Scalar.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/Linalg/IR/Linalg.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
+#include "llvm/ADT/TypeSwitch.h"
+
+using namespace mlir;
+
+namespace yaglom::compiler {
+
+using tile::Axes;
+using tile::Operand;
+
+static llvm::ArrayRef<int64_t> rowShape(Value row) { return cast<RankedTensorType>(row.getType()).getShape(); }
+
+/// The shape of the row's tile.
+llvm::SmallVector<int64_t> Rows::shape(Value row) {
+  llvm::SmallVector<int64_t> shape;
+  if (perToken(row))
+    shape.push_back(chunk);
+  llvm::append_range(shape, rowShape(row));
+  return shape;
+}
+
+Operand Rows::operand(Value row, unsigned rank) {
+  // Axes align at the end: [d] runs along the last axis of [n, d] (T3).
+  Axes axes;
+  unsigned tokens = rank - rowShape(row).size();
+  if (perToken(row))
+    axes.push_back(0);
+  for (unsigned i = tokens; i < rank; ++i)
+    axes.push_back(i);
+  return {tile(row), axes};
+}
+
+Value Rows::tile(Value row) {
+  bool each = perToken(row);
+  auto &known = each ? tiles : prologue.tiles;
+  if (auto it = known.find(row); it != known.end())
+    return it->second;
+  Value value;
+  if (auto argument = dyn_cast<BlockArgument>(row))
+    value = load(argument);
+  else
+    value = build(each ? b : prologue.builder, row.getDefiningOp());
+  return (each ? tiles : prologue.tiles)[row] = value;
+}
+
+Value Rows::spread(Value row) {
+  if (perToken(row))
+    return tile(row);
+  llvm::SmallVector<int64_t> full{chunk};
+  llvm::append_range(full, rowShape(row));
+  return tile::map(b, row.getLoc(), full, {operand(row, full.size())},
+                   [](llvm::ArrayRef<phi::Scalar> e) { return e[0]; });
+}
+
+Value Rows::load(BlockArgument argument) {
+  // Arguments of the formula are mapped to the tile function's own when the prologue is made.
+  Value source = prologue.tiles.lookup(argument);
+  auto type = RankedTensorType::get(shape(argument), tile::elementOf(source));
+  return phi::LoadRowsOp::create(b, argument.getLoc(), type, source, first, valid);
+}
+
+Value Rows::build(OpBuilder &at, Operation *op) {
+  return llvm::TypeSwitch<Operation *, Value>(op)
+      .Case([&](phi::PointwiseOpInterface o) { return pointwise(at, o); })
+      .Case([&](phi::MatVecOp o) { return matVec(at, o); })
+      .Case([&](phi::StackOp o) { return stack(at, o); })
+      .Case([&](phi::SliceOp o) { return slice(at, o); })
+      .Case([&](phi::OuterOp o) { return outer(at, o); })
+      .Case([&](phi::UnitOp o) { return unit(at, o); })
+      .Case([&](phi::PositionOp o) { return positions(at, o); })
+      .Case([&](phi::LengthOp o) { return lengths(at, o); })
+      .Case([&](phi::NormOp o) {
+        Value squares = norm(at, o.getX(), o.getLoc());
+        unsigned rank = tile::shapeOf(squares).size();
+        return tile::pointwise(at, o.getLoc(), tile::shapeOf(squares), {{squares, rank ? Axes{0} : Axes{}}},
+                               [](OpBuilder &in, Location loc, ValueRange v) -> Value {
+                                 return sqrt(phi::Scalar(in, loc, v[0]));
+                               });
+      })
+      .Case([&](phi::SumOp o) {
+        Value x = tile(o.getX());
+        return tile::reduce(at, o.getLoc(), x, tile::shapeOf(x).size() - 1, tile::Reduction::Sum);
+      })
+      .Case([&](phi::RowMaxOp o) {
+        Value x = tile(o.getX());
+        return tile::reduce(at, o.getLoc(), x, tile::shapeOf(x).size() - 1, tile::Reduction::Max);
+      })
+      .Case([&](arith::ConstantOp o) {
+        auto attr = cast<DenseElementsAttr>(o.getValue());
+        double x = attr.getSplatValue<APFloat>().convertToDouble();
+        return tile::filled(at, o.getLoc(), rowShape(o), tile::elementOf(o), x);
+      })
+      .Default([&](Operation *o) { return lowerAttention(o); });
+}
+
+Value Rows::pointwise(OpBuilder &at, phi::PointwiseOpInterface op) {
+  Value result = op->getResult(0);
+  llvm::SmallVector<int64_t> extents = shape(result);
+  llvm::SmallVector<Operand> operands;
+  for (Value row : op->getOperands())
+    operands.push_back(operand(row, extents.size()));
+  return tile::pointwise(at, op.getLoc(), extents, operands,
+                         [&](OpBuilder &in, Location loc, ValueRange v) { return op.lower(in, loc, v); });
+}
+
+Value Rows::matVec(OpBuilder &at, phi::MatVecOp op) {
+  Location loc = op.getLoc();
+  bool matrixPerToken = perToken(op.getMatrix()), vectorPerToken = perToken(op.getVector());
+  if (vectorPerToken && !matrixPerToken)
+    return tile::contract(at, loc, {tile(op.getVector()), {0, 2}}, {tile(op.getMatrix()), {1, 2}}, {0, 1});
+  // A matrix of its own for each token, or none at all: products, then sums.
+  llvm::SmallVector<int64_t> extents = shape(op.getMatrix());
+  unsigned rank = extents.size();
+  Value products = tile::pointwise(at, loc, extents, {operand(op.getMatrix(), rank), operand(op.getVector(), rank)},
+                                   [](OpBuilder &in, Location l, ValueRange v) -> Value {
+                                     return arith::MulFOp::create(in, l, v[0], v[1]);
+                                   });
+  return tile::reduce(at, loc, products, rank - 1, tile::Reduction::Sum);
+}
+
+/// The sum of squares over the last axis.
+Value Rows::norm(OpBuilder &at, Value row, Location loc) {
+  llvm::SmallVector<int64_t> extents = shape(row);
+  unsigned rank = extents.size();
+  Value squares =
+      tile::pointwise(at, loc, extents, {operand(row, rank)}, [](OpBuilder &in, Location l, ValueRange v) -> Value {
+        return arith::MulFOp::create(in, l, v[0], v[0]);
+      });
+  return tile::reduce(at, loc, squares, rank - 1, tile::Reduction::Sum);
+}
+
+Value Rows::unit(OpBuilder &at, phi::UnitOp op) {
+  Value squares = norm(at, op.getX(), op.getLoc());
+  llvm::SmallVector<int64_t> extents = shape(op.getResult());
+  unsigned rank = extents.size();
+  return tile::pointwise(at, op.getLoc(), extents,
+                         {operand(op.getX(), rank), {squares, rank == 2 ? Axes{0} : Axes{}}},
+                         [](OpBuilder &in, Location loc, ValueRange v) -> Value {
+                           phi::Scalar x(in, loc, v[0]), s(in, loc, v[1]);
+                           return select(s == s.constant(0), x, x / sqrt(s));
+                         });
+}
+
+Value Rows::stack(OpBuilder &at, phi::StackOp op) {
+  llvm::SmallVector<int64_t> extents = shape(op.getResult());
+  Value whole = tile::empty(at, op.getLoc(), extents, tile::elementOf(op.getResult()));
+  bool each = perToken(op.getResult());
+  int64_t begin = 0;
+  for (Value part : op.getParts()) {
+    Value value = each ? spread(part) : tile(part);
+    int64_t size = rowShape(part).empty() ? 1 : rowShape(part)[0];
+    llvm::SmallVector<int64_t> offsets;
+    if (each)
+      offsets.push_back(0);
+    offsets.push_back(begin);
+    whole = tile::insert(at, op.getLoc(), value, whole, offsets);
+    begin += size;
+  }
+  return whole;
+}
+
+Value Rows::slice(OpBuilder &at, phi::SliceOp op) {
+  llvm::SmallVector<int64_t> sizes = shape(op.getResult()), offsets(sizes.size(), 0);
+  offsets.back() = op.getBegin();
+  return tile::slice(at, op.getLoc(), tile(op.getX()), offsets, sizes);
+}
+
+Value Rows::outer(OpBuilder &at, phi::OuterOp op) {
+  bool each = perToken(op.getResult());
+  llvm::SmallVector<int64_t> extents;
+  if (each)
+    extents.push_back(chunk);
+  extents.push_back(rowShape(op.getX())[0]);
+  extents.push_back(rowShape(op.getY())[0]);
+  unsigned t = each ? 1 : 0;
+  auto axes = [&](Value row, unsigned along) { return perToken(row) ? Axes{0, along} : Axes{along}; };
+  Value products = tile::pointwise(
+      at, op.getLoc(), extents, {{tile(op.getX()), axes(op.getX(), t)}, {tile(op.getY()), axes(op.getY(), t + 1)}},
+      [](OpBuilder &in, Location l, ValueRange v) -> Value { return arith::MulFOp::create(in, l, v[0], v[1]); });
+  llvm::SmallVector<ReassociationIndices> groups;
+  if (each)
+    groups.push_back({0});
+  groups.push_back({int64_t(t), int64_t(t) + 1});
+  return tensor::CollapseShapeOp::create(at, op.getLoc(), products, groups);
+}
+
+Value Rows::positions(OpBuilder &at, phi::PositionOp op) {
+  Type element = tile::elementOf(op.getResult());
+  Value start = arith::AddIOp::create(at, op.getLoc(), first, position);
+  return tile::pointwise(at, op.getLoc(), {chunk}, {}, [&](OpBuilder &in, Location loc, ValueRange) -> Value {
+    Value i = linalg::IndexOp::create(in, loc, 0);
+    Value p = arith::AddIOp::create(in, loc, i, start);
+    return arith::SIToFPOp::create(in, loc, element, arith::IndexCastOp::create(in, loc, in.getI32Type(), p));
+  });
+}
+
+Value Rows::lengths(OpBuilder &at, phi::LengthOp op) {
+  Type element = tile::elementOf(op.getResult());
+  return tile::pointwise(at, op.getLoc(), {}, {}, [&](OpBuilder &in, Location loc, ValueRange) -> Value {
+    Value n = arith::IndexCastOp::create(in, loc, in.getI32Type(), prologue.length);
+    return arith::SIToFPOp::create(in, loc, element, n);
+  });
+}
+
+} // namespace yaglom::compiler

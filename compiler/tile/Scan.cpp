@@ -1,0 +1,379 @@
+// One chunk of linear attention as linalg over tiles (language.md section 4; architecture.md, decision 8).
+// SPDX-License-Identifier: Apache-2.0
+#include "compiler/tile/Scan.h"
+
+#include "mlir/Dialect/Linalg/IR/Linalg.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
+
+using namespace mlir;
+
+namespace yaglom::compiler {
+
+using phi::Scalar;
+using tile::Axes;
+using tile::Operand;
+using tile::Reduction;
+using Entries = llvm::ArrayRef<Scalar>;
+
+llvm::SmallVector<Value> ScanState::values() const {
+  llvm::SmallVector<Value> all{S};
+  if (z)
+    all.push_back(z);
+  if (a)
+    all.push_back(a);
+  return all;
+}
+
+ScanState ScanState::with(ValueRange values) const {
+  return {values[0], z ? values[1] : Value(), a ? values.back() : Value()};
+}
+
+ScanState ScanState::initial(OpBuilder &b, phi::ScanOp op) {
+  auto member = [&](Attribute type, double x) {
+    auto shaped = cast<RankedTensorType>(cast<TypeAttr>(type).getValue());
+    return tile::filled(b, op.getLoc(), shaped.getShape(), shaped.getElementType(), x);
+  };
+  ArrayRef<Attribute> types = op.getState().getValue();
+  ScanState state{member(types[0], 0), {}, {}};
+  types = types.drop_front();
+  if (op.normalizes()) {
+    state.z = member(types[0], 0);
+    types = types.drop_front();
+  }
+  if (!types.empty())
+    state.a = member(types[0], kLowExponent);
+  return state;
+}
+
+ScanTiler::ScanTiler(phi::ScanOp op, OpBuilder &body, Rows &keys, const Schedule &schedule)
+    : op(op), b(body), loc(op.getLoc()), schedule(schedule), element(tile::elementOf(op.getResult())),
+      chunk(schedule.chunk), valid(keys.valid) {
+  k = keys.spread(op.getK());
+  v = keys.spread(op.getV());
+  features = tile::shapeOf(k)[1];
+  width = tile::shapeOf(v)[1];
+  if (op.getMask()) {
+    mask = keys.spread(op.getMask());
+    maskValues();
+  }
+  if (op.getLog2Decay()) {
+    steps = keys.spread(op.getLog2Decay());
+    buildDecay();
+  }
+  if (op.getKExponent())
+    exponent = keys.spread(op.getKExponent());
+  buildExponents();
+}
+
+/// Whether key token j takes part: it is in the sequence, and its mask is not 0. `in` iterates over tokens on axis 0.
+Value ScanTiler::takesPart(OpBuilder &in, Location at, Value maskEntry) const {
+  Value j = linalg::IndexOp::create(in, at, 0);
+  Value inside = arith::CmpIOp::create(in, at, arith::CmpIPredicate::ult, j, valid);
+  if (!maskEntry)
+    return inside;
+  Value zero = tile::number(in, at, maskEntry.getType(), 0);
+  Value kept = arith::CmpFOp::create(in, at, arith::CmpFPredicate::UNE, maskEntry, zero);
+  return arith::AndIOp::create(in, at, inside, kept);
+}
+
+/// A masked key's value is 0 even if it holds NaN. Rows past the end are 0 already.
+void ScanTiler::maskValues() {
+  v = tile::pointwise(b, loc, {chunk, width}, {{v, {0, 1}}, {mask, {0}}},
+                      [&](OpBuilder &in, Location at, ValueRange x) -> Value {
+                        Scalar value(in, at, x[0]);
+                        return select(takesPart(in, at, x[1]), value, value.constant(0));
+                      });
+}
+
+/// Sums in float64: after a strong decay the weak ones must not be rounded away. A step that forgets everything, or all
+/// but, counts as kForget; a token that takes no part decays nothing.
+void ScanTiler::buildDecay() {
+  Type wide = b.getF64Type();
+  llvm::SmallVector<Operand> operands{{steps, {0}}};
+  if (mask)
+    operands.push_back({mask, {0}});
+  steps = tile::pointwise(b, loc, {chunk}, operands, [&](OpBuilder &in, Location at, ValueRange x) -> Value {
+    Scalar step(in, at, x[0].getType() == wide ? x[0] : arith::ExtFOp::create(in, at, wide, x[0]).getResult());
+    step = select(step < step.constant(-kForget), step.constant(-kForget), step);
+    return select(takesPart(in, at, mask ? x[1] : Value()), step, step.constant(0));
+  });
+  Value lower = tile::pointwise(
+      b, loc, {chunk, chunk}, {{steps, {1}}}, [&](OpBuilder &in, Location at, ValueRange x) -> Value {
+        Value i = linalg::IndexOp::create(in, at, 0), j = linalg::IndexOp::create(in, at, 1);
+        Scalar step(in, at, x[0]);
+        return select(arith::CmpIOp::create(in, at, arith::CmpIPredicate::ule, j, i), step, step.constant(0));
+      });
+  Value sums = tile::reduce(b, loc, lower, 1, Reduction::Sum);
+  auto part = [&](llvm::function_ref<Scalar(Scalar)> of) {
+    return tile::pointwise(b, loc, {chunk}, {{sums, {0}}}, [&](OpBuilder &in, Location at, ValueRange x) -> Value {
+      Value y = of(Scalar(in, at, x[0]));
+      return element == wide ? y : arith::TruncFOp::create(in, at, element, y).getResult();
+    });
+  };
+  whole = part([](Scalar s) { return floor(s); });
+  fraction = part([](Scalar s) { return s - floor(s); });
+  lastWhole = tile::slice(b, loc, whole, {chunk - 1}, {1});
+  lastFraction = tile::slice(b, loc, fraction, {chunk - 1}, {1});
+}
+
+/// Within a chunk key j weighs 2^(f_j - L_j): its own exponent, less the decay since the chunk's start.
+void ScanTiler::buildExponents() {
+  byFeature = exponent && tile::shapeOf(exponent).size() == 2;
+  if (!fraction)
+    return;
+  if (!exponent) {
+    exponent = tile::map(b, loc, {chunk}, {{fraction, {0}}}, [](Entries e) { return -e[0]; });
+    return;
+  }
+  exponent = tile::map(b, loc, tile::shapeOf(exponent), {{exponent, byFeature ? Axes{0, 1} : Axes{0}}, {fraction, {0}}},
+                       [](Entries e) { return e[0] - e[1]; });
+}
+
+/// The largest exponent of the keys that take part, [F] or []; of those numbered <= `last` when it is given.
+Value ScanTiler::largestExponent(Value last) {
+  llvm::SmallVector<Operand> operands{{exponent, byFeature ? Axes{0, 1} : Axes{0}}};
+  if (whole)
+    operands.push_back({whole, {0}});
+  if (mask)
+    operands.push_back({mask, {0}});
+  Value masked = tile::pointwise(
+      b, loc, tile::shapeOf(exponent), operands, [&](OpBuilder &in, Location at, ValueRange x) -> Value {
+        Scalar f(in, at, x[0]);
+        if (whole)
+          f = f - Scalar(in, at, x[1]);
+        Value part = takesPart(in, at, mask ? x.back() : Value());
+        if (last) {
+          Value j = linalg::IndexOp::create(in, at, 0);
+          Value early = arith::CmpIOp::create(in, at, arith::CmpIPredicate::ule, j, last);
+          part = arith::AndIOp::create(in, at, part, early);
+        }
+        return select(part, f, f.constant(kLowExponent));
+      });
+  return tile::reduce(b, loc, masked, 0, Reduction::Max);
+}
+
+/// The larger of two maxima, [F] or [].
+Value ScanTiler::largest(Value x, Value y) {
+  Axes axes = byFeature ? Axes{0} : Axes{};
+  return tile::map(b, loc, tile::shapeOf(x), {{x, axes}, {y, axes}}, [](Entries e) { return maxNumber(e[0], e[1]); });
+}
+
+/// phi(k_j) 2^-a: the keys' features as they meet the state, 0 for a key that takes no part.
+Value ScanTiler::scaledKeys(Value a) {
+  llvm::SmallVector<Operand> operands{{k, {0, 1}}};
+  if (exponent) {
+    llvm::SmallVector<Operand> scale{{exponent, byFeature ? Axes{0, 1} : Axes{0}}, {a, byFeature ? Axes{1} : Axes{}}};
+    if (whole)
+      scale.push_back({whole, {0}});
+    Value weight = tile::pointwise(b, loc, tile::shapeOf(exponent), scale,
+                                   [&](OpBuilder &in, Location at, ValueRange x) -> Value {
+                                     Scalar down = floor(Scalar(in, at, x[1]));
+                                     if (whole)
+                                       down = down + Scalar(in, at, x[2]);
+                                     return phi::Exp2ScaledOp::create(in, at, x[0], down);
+                                   });
+    operands.push_back({weight, scale[0].axes});
+  }
+  if (mask)
+    operands.push_back({mask, {0}});
+  return tile::pointwise(b, loc, {chunk, features}, operands, [&](OpBuilder &in, Location at, ValueRange x) -> Value {
+    Scalar f(in, at, x[0]);
+    if (exponent)
+      f = f * Scalar(in, at, x[1]);
+    return select(takesPart(in, at, mask ? x.back() : Value()), f, f.constant(0));
+  });
+}
+
+/// All rows that are left, unless a later key would push an earlier row out of range, or a value is not finite and would
+/// cross the diagonal as 0 * NaN: then one row. Ranges differ by exact powers of two only, so a row's bits do not depend
+/// on them.
+ScanTiler::Range ScanTiler::nextRange(Value from, const ScanState &state) {
+  Value zeros = tile::map(b, loc, {chunk, width}, {{v, {0, 1}}}, [](Entries e) { return e[0] * e[0].constant(0); });
+  Value sums = tile::reduce(b, loc, zeros, 0, Reduction::Sum);
+  Value sum = tile::scalar(b, loc, tile::reduce(b, loc, sums, 0, Reduction::Sum));
+  Value single =
+      arith::CmpFOp::create(b, loc, arith::CmpFPredicate::UNE, sum, tile::number(b, loc, element, 0));
+  Range range{from, {}, {}};
+  Value all, early;
+  Axes axes = byFeature ? Axes{0} : Axes{};
+  if (state.a) {
+    all = largest(largestExponent({}), state.a);
+    early = largest(largestExponent(from), state.a);
+    Value rise = tile::map(b, loc, tile::shapeOf(all), {{all, axes}, {early, axes}}, [](Entries e) { return e[0] - e[1]; });
+    if (byFeature)
+      rise = tile::reduce(b, loc, rise, 0, Reduction::Max);
+    Value jump = arith::CmpFOp::create(b, loc, arith::CmpFPredicate::OGT, tile::scalar(b, loc, rise),
+                                       tile::number(b, loc, element, Schedule::range(element)));
+    single = arith::OrIOp::create(b, loc, single, jump);
+  }
+  Value next = arith::AddIOp::create(b, loc, from, tile::index(b, loc, 1));
+  range.to = arith::SelectOp::create(b, loc, single, next, valid);
+  if (state.a)
+    range.a = tile::map(b, loc, tile::shapeOf(all), {{all, axes}, {early, axes}},
+                        [&](Entries e) { return select(single, e[1], e[0]); });
+  return range;
+}
+
+/// The state at the scale of maxima `a`: untouched when their whole parts agree.
+ScanState ScanTiler::rescale(const ScanState &state, Value a) {
+  Axes axes = byFeature ? Axes{0} : Axes{};
+  Value shift = tile::map(b, loc, tile::shapeOf(a), {{state.a, axes}, {a, axes}},
+                          [](Entries e) { return floor(e[0]) - floor(e[1]); });
+  Value most = tile::map(b, loc, tile::shapeOf(a), {{shift, axes}}, [](Entries e) { return abs(e[0]); });
+  if (byFeature)
+    most = tile::reduce(b, loc, most, 0, Reduction::Max);
+  Value changed = arith::CmpFOp::create(b, loc, arith::CmpFPredicate::UNE, tile::scalar(b, loc, most),
+                                        tile::number(b, loc, element, 0));
+  llvm::SmallVector<Value> values{state.S};
+  if (state.z)
+    values.push_back(state.z);
+  auto scaled = [&](OpBuilder &at, Location l) {
+    llvm::SmallVector<Value> results;
+    for (Value x : values) {
+      Axes all = tile::shapeOf(x).size() == 1 ? Axes{0} : Axes{0, 1};
+      results.push_back(tile::pointwise(at, l, tile::shapeOf(x), {{x, all}, {shift, axes}},
+                                        [](OpBuilder &in, Location m, ValueRange y) -> Value {
+                                          return phi::LdexpOp::create(in, m, y[0], y[1]);
+                                        }));
+    }
+    scf::YieldOp::create(at, l, results);
+  };
+  auto branch = scf::IfOp::create(b, loc, changed, scaled,
+                                  [&](OpBuilder &at, Location l) { scf::YieldOp::create(at, l, values); });
+  return {branch.getResult(0), state.z ? branch.getResult(1) : Value(), a};
+}
+
+Value ScanTiler::causalChunk(ScanState &state, Rows &queries) {
+  QueryScale query(op, b, queries);
+  // Without exponents the features of the keys do not depend on the range.
+  Value fk = state.a ? tile::empty(b, loc, {chunk, features}, element) : scaledKeys({});
+  llvm::SmallVector<Value> inits{tile::index(b, loc, 0), tile::empty(b, loc, {chunk, width}, element)};
+  if (state.a)
+    inits.push_back(fk);
+  size_t fixed = inits.size();
+  llvm::append_range(inits, state.values());
+  auto loop = scf::WhileOp::create(
+      b, loc, ValueRange(inits).getTypes(), inits,
+      [&](OpBuilder &at, Location l, ValueRange args) {
+        Value more = arith::CmpIOp::create(at, l, arith::CmpIPredicate::ult, args[0], valid);
+        scf::ConditionOp::create(at, l, more, args);
+      },
+      [](OpBuilder &, Location, ValueRange) {});
+
+  b.setInsertionPointToStart(loop.getAfterBody());
+  ValueRange args = loop.getAfterArguments();
+  ScanState inside = state.with(args.drop_front(fixed));
+  Range range = nextRange(args[0], inside);
+  if (inside.a) {
+    inside = rescale(inside, range.a);
+    fk = scaledKeys(range.a);
+  }
+  query.scale(inside.a, whole, fraction);
+  llvm::SmallVector<Value> results{range.to, triangle(inside, fk, range, query, args[1])};
+  if (inside.a)
+    results.push_back(fk);
+  llvm::append_range(results, inside.values());
+  scf::YieldOp::create(b, loc, results);
+
+  b.setInsertionPointAfter(loop);
+  if (state.a)
+    fk = loop.getResult(2);
+  state = state.with(loop.getResults().drop_front(fixed));
+  advance(state, fk);
+  return loop.getResult(1);
+}
+
+/// O = A v + phi(q) S over row blocks: what lies above the diagonal of blocks is never formed.
+Value ScanTiler::triangle(const ScanState &state, Value fk, const Range &range, QueryScale &query, Value old) {
+  int64_t granule = std::min(schedule.granule, chunk);
+  Value values = tile::pointwise(b, loc, {chunk, width}, {{v, {0, 1}}}, [&](OpBuilder &in, Location at, ValueRange x) -> Value {
+    Value j = linalg::IndexOp::create(in, at, 0);
+    Scalar value(in, at, x[0]);
+    Value inside = arith::CmpIOp::create(in, at, arith::CmpIPredicate::ult, j, range.to);
+    return select(inside, value, value.constant(0));
+  });
+  Value past;
+  if (state.z)
+    past = tile::contract(b, loc, {query.features(), {0, 1}}, {state.z, {1}}, {0});
+  Value result = old;
+  for (int64_t row = 0; row < chunk; row += granule) {
+    int64_t rows = std::min(granule, chunk - row), reach = row + rows;
+    Value fq = tile::slice(b, loc, query.features(), {row, 0}, {rows, features});
+    Value A = tile::contract(b, loc, {tile::slice(b, loc, fk, {0, 0}, {reach, features}), {0, 2}}, {fq, {1, 2}}, {0, 1});
+    A = tile::pointwise(b, loc, {reach, rows}, {{A, {0, 1}}}, [&](OpBuilder &in, Location at, ValueRange x) -> Value {
+      Value j = linalg::IndexOp::create(in, at, 0);
+      Value i = arith::AddIOp::create(in, at, linalg::IndexOp::create(in, at, 1), tile::index(in, at, row));
+      Scalar a(in, at, x[0]);
+      return select(arith::CmpIOp::create(in, at, arith::CmpIPredicate::ule, j, i), a, a.constant(0));
+    });
+    Value early = tile::slice(b, loc, values, {0, 0}, {reach, width});
+    Value O = tile::contract(b, loc, {A, {2, 0}}, {early, {2, 1}}, {0, 1});
+    O = tile::contract(b, loc, {fq, {0, 2}}, {state.S, {2, 1}}, {0, 1}, O);
+    Value D;
+    if (state.z)
+      D = tile::map(b, loc, {rows},
+                    {{tile::reduce(b, loc, A, 0, Reduction::Sum), {0}}, {tile::slice(b, loc, past, {row}, {rows}), {0}}},
+                    [](Entries e) { return e[0] + e[1]; });
+    O = query.finish(O, D, row);
+    O = tile::pointwise(b, loc, {rows, width}, {{O, {0, 1}}, {tile::slice(b, loc, old, {row, 0}, {rows, width}), {0, 1}}},
+                        [&](OpBuilder &in, Location at, ValueRange x) -> Value {
+                          Value i = arith::AddIOp::create(in, at, linalg::IndexOp::create(in, at, 0), tile::index(in, at, row));
+                          Value now = arith::CmpIOp::create(in, at, arith::CmpIPredicate::uge, i, range.from);
+                          return arith::SelectOp::create(in, at, now, x[0], x[1]);
+                        });
+    result = tile::insert(b, loc, O, result, {row, 0});
+  }
+  return result;
+}
+
+/// S = (S + phi(k)^T v) g, g the decay of the whole chunk. The product starts from zero, so that a long sum of nearly
+/// constant features does not round with a bias (limit.md section 6).
+void ScanTiler::advance(ScanState &state, Value fk) {
+  Axes axes = byFeature ? Axes{0} : Axes{};
+  Value gain;
+  if (whole) {
+    auto last = [&](Value x) { return tensor::CollapseShapeOp::create(b, loc, x, ArrayRef<ReassociationIndices>{}); };
+    Value lw = last(lastWhole), lf = last(lastFraction), before = state.a;
+    state.a = tile::map(b, loc, tile::shapeOf(before), {{before, axes}, {lw, {}}, {lf, {}}}, [](Entries e) {
+      Scalar decayed = e[0] + e[1] + e[2];
+      return select(decayed < decayed.constant(kLowExponent), decayed.constant(kLowExponent), decayed);
+    });
+    gain = tile::pointwise(b, loc, tile::shapeOf(before), {{before, axes}, {state.a, axes}, {lw, {}}, {lf, {}}},
+                           [](OpBuilder &in, Location at, ValueRange x) -> Value {
+                             Scalar old(in, at, x[0]), now(in, at, x[1]), w(in, at, x[2]);
+                             return phi::Exp2ScaledOp::create(in, at, x[3], floor(now) - floor(old) - w);
+                           });
+  }
+  auto add = [&](Value x, Value more) {
+    Axes all = tile::shapeOf(x).size() == 1 ? Axes{0} : Axes{0, 1};
+    llvm::SmallVector<Operand> operands{{x, all}, {more, all}};
+    if (gain)
+      operands.push_back({gain, axes});
+    return tile::map(b, loc, tile::shapeOf(x), operands, [&](Entries e) { return gain ? (e[0] + e[1]) * e[2] : e[0] + e[1]; });
+  };
+  state.S = add(state.S, tile::contract(b, loc, {fk, {2, 0}}, {v, {2, 1}}, {0, 1}));
+  if (state.z)
+    state.z = add(state.z, tile::reduce(b, loc, fk, 0, Reduction::Sum));
+}
+
+void ScanTiler::keyChunk(ScanState &state) {
+  if (state.a) {
+    Value a = largest(largestExponent({}), state.a);
+    state = rescale(state, a);
+  }
+  advance(state, scaledKeys(state.a));
+}
+
+Value ScanTiler::queryChunk(phi::ScanOp op, OpBuilder &body, const ScanState &state, Rows &queries) {
+  Location loc = op.getLoc();
+  QueryScale query(op, body, queries);
+  query.scale(state.a, {}, {});
+  Value O = tile::contract(body, loc, {query.features(), {0, 2}}, {state.S, {2, 1}}, {0, 1});
+  Value D;
+  if (state.z)
+    D = tile::contract(body, loc, {query.features(), {0, 1}}, {state.z, {1}}, {0});
+  return query.finish(O, D, 0);
+}
+
+} // namespace yaglom::compiler

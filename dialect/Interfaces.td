@@ -1,0 +1,22 @@
+// What generic code needs to know about an op of the phi dialect.
+// SPDX-License-Identifier: Apache-2.0
+#ifndef YAGLOM_INTERFACES_TD
+#define YAGLOM_INTERFACES_TD
+
+include "mlir/IR/OpBase.td"
+
+def PointwiseOpInterface : OpInterface<"PointwiseOpInterface"> {
+  let cppNamespace = "::yaglom::phi";
+  let description = [{
+    An elementary function, applied entry by entry. Its record in Pointwise.td is the only place that knows it: the
+    emitter, folder, tiling and tests reach it through this interface.
+  }];
+  let methods = [
+    InterfaceMethod<"Emits the function of scalars or vectors in arith and math ops.", "::mlir::Value", "lower",
+                    (ins "::mlir::OpBuilder &":$builder, "::mlir::Location":$loc, "::mlir::ValueRange":$operands)>,
+    InterfaceMethod<"The function's value; what constant folding computes.", "double", "evaluate",
+                    (ins "::llvm::ArrayRef<double>":$operands)>,
+  ];
+}
+
+#endif
