@@ -4,7 +4,9 @@
 
 namespace yaglom {
 
-Error::Error(std::string message) : std::runtime_error(std::move(message)) {}
+// runtime_error copies into its own shared buffer, so there is nothing to move into.
+// NOLINTNEXTLINE(performance-unnecessary-value-param)
+Error::Error(std::string message) : std::runtime_error(message) {}
 Error::~Error() = default;
 
 } // namespace yaglom

@@ -18,7 +18,7 @@ struct Case {
   Instance instance;
   reference::Tensors<double> tensors;
 
-  explicit Case(const std::string &text, DimValues dims = {{"d", 3}, {"e", 2}})
+  explicit Case(const std::string &text, const DimValues &dims = {{"d", 3}, {"e", 2}})
       : spec(std::make_shared<Spec>(Spec::parse(text, "case.phi").value())),
         instance(instantiate(spec->file(), "a", dims).value()) {}
 

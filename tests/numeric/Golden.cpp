@@ -11,7 +11,7 @@
 namespace yaglom::tests {
 namespace {
 
-const std::string kFolder = std::string(YAGLOM_SOURCE_DIR) + "/tests/golden/";
+constexpr const char *kFolder = YAGLOM_SOURCE_DIR "/tests/golden/";
 
 /// "specs/x.phi" lies in examples/specs, "golden/x.phi" beside the cases.
 std::string pathOf(const std::string &spec) {
@@ -53,7 +53,7 @@ std::vector<std::string> goldenFiles() {
 }
 
 Golden loadGolden(const std::string &file) {
-  const safetensors::File content = safetensors::File::read(kFolder + file + ".safetensors").value();
+  const safetensors::File content = safetensors::File::read(std::string(kFolder) + file + ".safetensors").value();
   Golden golden;
   golden.file = file;
   for (const safetensors::Entry &entry : content.tensors()) {
@@ -84,6 +84,7 @@ double relativeError(const std::vector<double> &found, const std::vector<double>
   if (found.size() != expected.size())
     return HUGE_VAL;
   std::vector<double> difference;
+  difference.reserve(found.size());
   for (std::size_t i = 0; i < found.size(); ++i)
     difference.push_back(found[i] - expected[i]);
   const double error = rms(difference);

@@ -16,11 +16,12 @@ using Row = std::vector<double>;
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 const double kNan = std::nan("");
 
-const DimValues kScalars = {{"d", 1}, {"e", 1}};
+/// d = e = 1.
+DimValues scalars() { return {{"d", 1}, {"e", 1}}; }
 
 /// One head, d = e = 1: queries, keys and values as given.
-Case line(const std::string &text, Row q, Row k, Row v) {
-  Case c(text, kScalars);
+Case line(const std::string &text, const Row &q, const Row &k, const Row &v) {
+  Case c(text, scalars());
   const auto n = static_cast<int64_t>(q.size()), m = static_cast<int64_t>(k.size());
   c.set("Q", {1, 1, n, 1}, q).set("K", {1, 1, m, 1}, k).set("V", {1, 1, m, 1}, v);
   return c;
@@ -208,10 +209,10 @@ TEST_CASE("query heads share key heads") {
 }
 
 TEST_CASE("positions count from one and len is the longer side") {
-  Case c("map f(x) = [pos; len]  attention a(Q; K, V) = linear(f(Q), [0; len / len], V)", kScalars);
+  Case c("map f(x) = [pos; len]  attention a(Q; K, V) = linear(f(Q), [0; len / len], V)", scalars());
   c.set("Q", {1, 1, 2, 1}, {5, 5}).set("K", {1, 1, 1, 1}, {3}).set("V", {1, 1, 1, 1}, {1});
   checkClose(c.output(), {2, 2});
-  Case p("map f(x) = x * 0 + pos  attention a(Q; K, V) = linear(f(Q), f(K), V) with causal", kScalars);
+  Case p("map f(x) = x * 0 + pos  attention a(Q; K, V) = linear(f(Q), f(K), V) with causal", scalars());
   const Row ones(200, 1.0);
   p.set("Q", {1, 1, 200, 1}, ones).set("K", {1, 1, 200, 1}, ones).set("V", {1, 1, 200, 1}, ones);
   CHECK(p.output()[199] == 200 * 201 * 100);
@@ -219,7 +220,7 @@ TEST_CASE("positions count from one and len is the longer side") {
 
 TEST_CASE("a map may be nested, meet two widths, or ignore its input") {
   Case c("map one(x) = 1  map f(x) -> [d + 1] = [x; one(x)]  attention a(Q; K, V) = linear(f(f(Q)), f(f(K)), V)",
-         kScalars);
+         scalars());
   c.set("Q", {1, 1, 1, 1}, {5}).set("K", {1, 1, 1, 1}, {3}).set("V", {1, 1, 1, 1}, {1});
   checkClose(c.output(), {17});
 }

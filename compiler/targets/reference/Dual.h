@@ -66,7 +66,7 @@ inline void addScaled(WideDual *sums, const WideDual &factor, const WideDual *x,
     sums[i] += factor * x[i];
 }
 
-inline const Wide &valueOf(const Wide &x) { return x; }
-inline const Wide &valueOf(const WideDual &x) { return x.value; }
+inline Wide valueOf(const Wide &x) { return x; }
+inline Wide valueOf(const WideDual &x) { return x.value; }
 
 } // namespace yaglom::reference

@@ -147,6 +147,7 @@ Value<S> Evaluator<S>::evaluate(const ast::Expr &expr, const Scope<S> &scope) co
     return norm(arg(0));
   case ExprKind::Stack: {
     std::vector<Value<S>> entries;
+    entries.reserve(expr.args.size());
     for (std::size_t i = 0; i < expr.args.size(); ++i)
       entries.push_back(arg(i));
     return stack(entries);
@@ -200,6 +201,7 @@ const ast::Expr *Evaluator<S>::eluArgument(const ast::Expr &expr, const Scope<S>
 template <typename S>
 Value<S> Evaluator<S>::call(const ast::Expr &expr, const Scope<S> &scope) const {
   std::vector<Value<S>> args;
+  args.reserve(expr.args.size());
   for (const ast::ExprRef &arg : expr.args)
     args.push_back(evaluate(*arg, scope));
   if (expr.name == "linear" || expr.name == "softmax_attention")
@@ -296,6 +298,7 @@ Value<S> Evaluator<S>::applyMap(const ast::MapDecl &map, const std::vector<Value
   for (int64_t begin = 0; begin == 0 || begin < rows; begin += kRowsAtOnce) {
     const int64_t count = std::min(kRowsAtOnce, rows - begin);
     std::vector<Value<S>> part;
+    part.reserve(args.size());
     for (const Value<S> &arg : args)
       part.push_back(rowsOf(arg, begin, count));
     Value<S> block = applyToAllRows(map, part, 1 + begin);

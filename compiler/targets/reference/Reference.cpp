@@ -72,7 +72,7 @@ Value<typename ScalarOf<T>::Type> inputRows(const InputInfo &input, const Array<
 template <typename T>
 Value<typename ScalarOf<T>::Type> forwardHead(const Instance &instance, const Tensors<T> &tensors, const Sizes &sizes,
                                               int64_t batch, int64_t queryHead) {
-  using S = typename ScalarOf<T>::Type;
+  using S = ScalarOf<T>::Type;
   const int64_t keyHead = queryHead * sizes.heads[1] / sizes.heads[0];
   const int64_t head[2] = {queryHead, keyHead};
   Environment<S> environment;
@@ -108,10 +108,11 @@ void storeDraw(const Value<typename ScalarOf<T>::Type> &rows, std::vector<Array<
 template <typename T>
 void drawOne(const Instance &instance, const DrawInfo &draw, const Tensors<T> &tensors, int64_t heads,
              Tensors<T> &result) {
-  using S = typename ScalarOf<T>::Type;
+  using S = ScalarOf<T>::Type;
   const int64_t width = draw.width / static_cast<int64_t>(draw.names.size());
   const std::vector<int64_t> shape = perHead(draw.shared, heads, {draw.rows, width});
   std::vector<Array<T> *> parts;
+  parts.reserve(draw.names.size());
   for (const std::string &name : draw.names)
     parts.push_back(&(result[name] = Array<T>(shape)));
   const auto given = [&](const std::string &name) { return tensors.count(name) != 0; };
@@ -166,7 +167,7 @@ Array<T> forward(const Instance &instance, const Tensors<T> &tensors) {
 
 template <typename T>
 Array<T> loss(const Instance &instance, const std::string &name, const Tensors<T> &tensors, int64_t heads) {
-  using S = typename ScalarOf<T>::Type;
+  using S = ScalarOf<T>::Type;
   for (const LossInfo &info : instance.losses) {
     if (info.name != name)
       continue;

@@ -47,6 +47,7 @@ std::vector<S> Sampler::sampleWeights(int64_t samples, const Lookup<S> &paramete
   for (const S &a : alpha.data)
     total += exponential(a);
   std::vector<S> weights;
+  weights.reserve(components.size());
   for (int64_t q : components)
     weights.push_back(exponential(alpha.data[static_cast<std::size_t>(q)]) / total /
                       S(counts[static_cast<std::size_t>(q)]));

@@ -10,6 +10,7 @@ template <typename S>
 std::vector<int64_t> allocate(const Value<S> &alpha, int64_t rows) {
   // In plain float64 and in this order: another rounding could move a row to its neighbour.
   std::vector<double> sums;
+  sums.reserve(alpha.data.size());
   for (const S &a : alpha.data)
     sums.push_back(valueOf(a).toDouble());
   const double largest = *std::max_element(sums.begin(), sums.end());
