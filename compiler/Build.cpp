@@ -146,6 +146,20 @@ void Compilation::describe(Program &program) {
 
 } // namespace
 
+std::optional<PreparedOperand> PreparedOperand::parse(const std::string &name) {
+  llvm::StringRef text = llvm::StringRef(name).take_until([](char c) { return c == ' ' || c == ')'; });
+  if (!llvm::StringRef(name).contains('('))
+    return std::nullopt;
+  PreparedOperand operand;
+  if (!text.consume_front("component(")) {
+    operand.kind = Kind::Orthogonalize;
+    return operand;
+  }
+  operand.table = text.drop_back().str(); // the comma
+  operand.alpha = llvm::StringRef(name).split(", ").second.split(')').first.str();
+  return operand;
+}
+
 Result<std::shared_ptr<const Program>> build(const Instance &instance, const CompileOptions &options) {
   Result<cpu::Machine> machine = cpu::Machine::named(options.target.name());
   if (!machine)
@@ -158,6 +172,7 @@ Result<std::shared_ptr<const Program>> build(const Instance &instance, const Com
   Work work = countWork(*compilation.module, compilation.schedule);
   program->multiplyAddsPerQuery = work.perQuery;
   program->multiplyAddsPerKey = work.perKey;
+  program->multiplyAddsPerPair = work.perPair;
   auto tiles = [&](OpPassManager &passes) { buildTile(passes, compilation.schedule); };
   if (auto done = compilation.run(tiles, "tile"); !done)
     return done.error();

@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -26,14 +27,26 @@ struct Entry {
   std::vector<std::string> operands; ///< tensor names: inputs, outputs, parameters, draws
 };
 
+/// Operands of a draw that the runtime prepares, since a row depends on its place among all rows:
+///   "component(mix.mu, mix.alpha) of f.W"  row i is the row of mix.mu that row i is allocated to (language.md section 5)
+///   "orthogonalize(noise) of f.W"          the noise of f.W after Gram-Schmidt in each block of rows
+struct PreparedOperand {
+  enum class Kind { Component, Orthogonalize } kind = Kind::Component;
+  std::string table, alpha; ///< Component
+
+  /// The operand that `name` describes; nothing when it is the name of a tensor.
+  static std::optional<PreparedOperand> parse(const std::string &name);
+};
+
 /// The compiled form of one attention: one forward function, and one function for each draw of a sampler.
+/// Losses are estimates over a few hundred samples and need no fused code: the reference computes them.
 struct Program {
   Entry forward;             ///< operands: inputs as declared, "O", then parameters and draws that it reads
   std::vector<Entry> draws;  ///< one for each Instance::draws: noise, sampler parameters, then what it writes
-  std::vector<Entry> losses; ///< one for each Instance::losses: noise, sampler parameters, then "loss.NAME" (one row of 1)
   int64_t scratchBytes = 0;
   double multiplyAddsPerQuery = 0; ///< necessary work (limit.md section 2) that one query row adds
   double multiplyAddsPerKey = 0;
+  double multiplyAddsPerPair = 0; ///< of a quadratic attention: for each pair of a query and a key
   std::shared_ptr<void> code; ///< owns the machine code
 };
 

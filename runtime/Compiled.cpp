@@ -92,27 +92,35 @@ Result<Plan> makePlan(const Compiled &compiled, const compiler::Entry &entry, co
   return plan;
 }
 
+/// Rows of a draw that runtime/Prepare.cpp makes: one for each row drawn.
+HeadTensor preparedTensor(const Compiled &compiled, const DrawInfo &draw, const std::string &name,
+                          const compiler::PreparedOperand &operand) {
+  if (operand.kind == compiler::PreparedOperand::Kind::Orthogonalize)
+    return {name, draw.shared, {draw.rows, draw.noiseWidth}};
+  std::vector<int64_t> shape = compiled.headTensors[compiled.headTensor(operand.table)].shape;
+  shape[0] = draw.rows;
+  if (shape.size() == 1)
+    shape.push_back(1);
+  return {name, draw.shared, shape};
+}
+
 Result<void> makePlans(Compiled &compiled) {
   const compiler::Program &program = *compiled.program;
-  if (program.draws.size() != compiled.instance.draws.size() ||
-      program.losses.size() != compiled.instance.losses.size())
-    return Error("internal error: the compiled code lacks a draw or a loss");
+  if (program.draws.size() != compiled.instance.draws.size())
+    return Error("internal error: the compiled code lacks a draw");
   Result<Plan> forward = makePlan(compiled, program.forward, {});
   if (!forward)
     return forward.error();
   compiled.forward = *forward;
   for (std::size_t i = 0; i < program.draws.size(); ++i) {
+    for (const std::string &operand : program.draws[i].operands)
+      if (const auto prepared = compiler::PreparedOperand::parse(operand))
+        compiled.headTensors.push_back(preparedTensor(compiled, compiled.instance.draws[i], operand, *prepared));
     const std::vector<std::string> &names = compiled.instance.draws[i].names;
     Result<Plan> plan = makePlan(compiled, program.draws[i], {names.begin(), names.end()});
     if (!plan)
       return plan.error();
     compiled.draws.push_back(*plan);
-  }
-  for (std::size_t i = 0; i < program.losses.size(); ++i) {
-    Result<Plan> plan = makePlan(compiled, program.losses[i], {"loss." + compiled.instance.losses[i].name});
-    if (!plan)
-      return plan.error();
-    compiled.losses.push_back(*plan);
   }
   return {};
 }

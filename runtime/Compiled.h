@@ -52,7 +52,6 @@ struct Compiled {
   std::vector<std::size_t> forwardTensors; ///< places in headTensors of what forward() needs, on every target alike
   Plan forward;
   std::vector<Plan> draws;  ///< as Instance::draws
-  std::vector<Plan> losses; ///< as Instance::losses
   std::vector<TensorInfo> tensors;
 
   /// Place in headTensors. The name must be there.

@@ -4,6 +4,7 @@
 #include "runtime/Compiled.h"
 #include "runtime/Interpret.h"
 #include "runtime/Launch.h"
+#include "runtime/Prepare.h"
 #include "support/Random.h"
 
 #include <fmt/format.h>
@@ -72,6 +73,10 @@ void drawOne(const Compiled &compiled, std::size_t index, Parameters &parameters
   Parameters made;
   for (const std::string &name : draw.names)
     made.set(name, Tensor(compiled.options.dtype, compiled.headTensors[compiled.headTensor(name)].shapeFor(heads)));
+  for (const std::string &operand : compiled.draws[index].entry->operands)
+    if (const auto prepared = compiler::PreparedOperand::parse(operand))
+      made.set(operand, runtime::prepare(*prepared, compiled.headTensors[compiled.headTensor(operand)], noise,
+                                         parameters, heads));
   made.set(draw.noiseName(), std::move(noise));
   const runtime::Grid grid{.heads = draw.shared ? 1 : heads, .queryRows = draw.rows};
   runPlan(compiled, compiled.draws[index], made, parameters, grid, heads);
@@ -133,22 +138,10 @@ Parameters Kernel::noise(int64_t heads, uint64_t seed) const {
 
 std::vector<double> Kernel::loss(const std::string &name, const Parameters &parameters, uint64_t seed) const {
   const Compiled &compiled = *impl->compiled;
-  const std::size_t index = findLoss(compiled.instance, name);
-  const LossInfo &info = compiled.instance.losses[index];
+  const LossInfo &info = compiled.instance.losses[findLoss(compiled.instance, name)];
   const int64_t heads = info.shared ? 1 : countHeads(compiled, parameters);
   Tensor noise = findNoise(compiled, name + ".noise", parameters, heads, seed);
-  if (compiled.isReference())
-    return runtime::interpretLoss(compiled, name, parameters, noise, heads);
-
-  Parameters made;
-  made.set("loss." + name, Tensor(compiled.options.dtype, {heads}));
-  made.set(name + ".noise", std::move(noise));
-  const runtime::Grid grid{.heads = heads, .queryRows = info.samples};
-  runPlan(compiled, compiled.losses[index], made, parameters, grid, heads);
-  std::vector<double> values;
-  for (int64_t head = 0; head < heads; ++head)
-    values.push_back(made["loss." + name].at(head));
-  return values;
+  return runtime::interpretLoss(compiled, name, parameters, noise, heads);
 }
 
 } // namespace yaglom

@@ -81,11 +81,8 @@ OwningOpRef<ModuleOp> emitAttention(MLIRContext &context, const Instance &instan
 
 OwningOpRef<ModuleOp> emitDraw(MLIRContext &context, const Instance &instance, const DrawInfo &draw,
                                FloatType element) {
-  auto sampler = llvm::find_if(instance.samplers, [&](const SamplerInfo &s) { return s.name == draw.sampler; });
-  const SamplerKind &kind = *findSamplerKind(sampler->kind);
-  SamplerOptions options(sampler->options.begin(), sampler->options.end());
   // The formula is parsed when the spec is checked; failing here is a bug of the sampler's file.
-  ast::File formula = samplerFormula(kind, options, draw.width).value();
+  ast::File formula = samplerFormula(*findSamplerKind(draw.kind), draw.options, draw.width).value();
 
   FunctionBuilder function(context, element, "draw");
   DimValues dims;
@@ -94,14 +91,14 @@ OwningOpRef<ModuleOp> emitDraw(MLIRContext &context, const Instance &instance, c
       dims[dim->id.name] = dim->value;
   Emitter emitter(formula, dims, element, function.builder);
   emitter.addRowOperand = [&](const std::string &name, llvm::ArrayRef<int64_t> shape) {
-    return function.argument(name, "query", shape);
+    return function.argument(name + " of " + draw.names.front(), "query", shape);
   };
   Value noise = function.argument(draw.noiseName(), "query", {draw.noiseWidth});
   for (const ParameterInfo &parameter : instance.parameters)
-    if (llvm::is_contained(sampler->parameters, parameter.name))
+    if (llvm::StringRef(parameter.name).starts_with(draw.sampler + "."))
       emitter.tensors[parameter.name] = function.argument(parameter.name, "none", parameter.shape);
   Location loc = function.builder.getUnknownLoc();
-  Value row = emitter.materialize(emitter.applyMap(*formula.find<ast::MapDecl>("sample"), sampler->name, {noise}), loc);
+  Value row = emitter.materialize(emitter.applyMap(*formula.find<ast::MapDecl>("sample"), draw.sampler, {noise}), loc);
   if (draw.names.size() == 1)
     return function.finish({row});
   auto half = RankedTensorType::get({draw.width / 2}, element);

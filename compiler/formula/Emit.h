@@ -21,8 +21,8 @@ mlir::OwningOpRef<mlir::ModuleOp> emitAttention(mlir::MLIRContext &context, cons
                                                 mlir::FloatType element);
 
 /// A module with `@draw` over one row of noise: arguments are the noise (side "query"), the sampler's parameters, and rows
-/// that the runtime prepares: "component(mix.mu, mix.alpha)", the parameter's row that each row is allocated to, and
-/// "orthogonalize(noise)". The results are the drawn rows, two for a pair.
+/// that depend on their place among all rows and that the runtime prepares (Program.h). The results are the drawn rows, two
+/// for a pair.
 mlir::OwningOpRef<mlir::ModuleOp> emitDraw(mlir::MLIRContext &context, const Instance &instance, const DrawInfo &draw,
                                            mlir::FloatType element);
 

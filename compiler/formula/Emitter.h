@@ -4,6 +4,7 @@
 
 #include "frontend/Instance.h"
 #include "mlir/IR/Builders.h"
+#include "mlir/IR/BuiltinTypes.h"
 
 #include <functional>
 #include <map>

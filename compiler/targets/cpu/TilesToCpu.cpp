@@ -282,10 +282,10 @@ struct TilesToCpuPass : impl::TilesToCpuBase<TilesToCpuPass> {
       getOperation().emitError(machine.error().what());
       return signalPassFailure();
     }
-    for (func::FuncOp function : llvm::make_early_inc_range(getOperation().getOps<func::FuncOp>())) {
-      int64_t bytes = cpu::lowerTiles(function, *machine);
-      getOperation()->setAttr("phi.scratch_bytes", OpBuilder(&getContext()).getI64IntegerAttr(bytes));
-    }
+    int64_t bytes = 0; // one arena serves every function of the module
+    for (func::FuncOp function : llvm::make_early_inc_range(getOperation().getOps<func::FuncOp>()))
+      bytes = std::max(bytes, cpu::lowerTiles(function, *machine));
+    getOperation()->setAttr("phi.scratch_bytes", OpBuilder(&getContext()).getI64IntegerAttr(bytes));
   }
 };
 

@@ -1,0 +1,15 @@
+// Operands of draws whose rows depend on their place among all rows: allocation to components, orthogonal blocks.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "compiler/Program.h"
+#include "runtime/Compiled.h"
+
+namespace yaglom::runtime {
+
+/// The rows of `info`, by the definitions that the reference uses too: from `noise` [H, rows, entries] of the draw, or
+/// from the sampler's parameters.
+Tensor prepare(const compiler::PreparedOperand &operand, const HeadTensor &info, const Tensor &noise,
+               const Parameters &parameters, int64_t heads);
+
+} // namespace yaglom::runtime
