@@ -30,9 +30,10 @@ public:
     });
     each<ast::MapDecl>([&](const ast::MapDecl &map) { shapes.checkMap(map); });
     each<ast::LossDecl>([&](const ast::LossDecl &loss) { checkLoss(loss, symbols, shapes, diagnostics); });
+    std::vector<const ast::LossDecl *> losses = allLosses(file);
     each<ast::AttentionDecl>([&](const ast::AttentionDecl &attention) {
       RowWidths widths = rowWidths(shapes.checkAttention(attention), symbols, shapes, diagnostics);
-      for (const LossUse &loss : lossesOf(file, symbols, widths, diagnostics))
+      for (const LossUse &loss : lossesOf(losses, symbols, widths, diagnostics))
         lossesWithWidth.insert(loss.decl);
     });
     each<ast::LossDecl>([&](const ast::LossDecl &loss) { fixed(loss); });

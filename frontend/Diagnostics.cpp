@@ -109,7 +109,7 @@ size_t editDistance(std::string_view a, std::string_view b) {
 
 void Diagnostics::add(Diagnostic diagnostic) {
   errors += diagnostic.severity == Severity::Error;
-  if (!seen.emplace(diagnostic.caret.source, diagnostic.caret.begin, diagnostic.message).second)
+  if (truncated || !seen.emplace(diagnostic.caret.source, diagnostic.caret.begin, diagnostic.message).second)
     return;
   if (list.size() == kMaxMessages)
     truncated = true;
@@ -136,8 +136,9 @@ std::string Diagnostics::render(const std::vector<ast::Source> &sources) const {
   std::vector<const Diagnostic *> sorted;
   for (const Diagnostic &diagnostic : list)
     sorted.push_back(&diagnostic);
-  std::stable_sort(sorted.begin(), sorted.end(), [](const Diagnostic *a, const Diagnostic *b) {
-    return std::tie(a->caret.source, a->caret.begin) < std::tie(b->caret.source, b->caret.begin);
+  // At one place in the order in which they were said, which is that of `list`.
+  std::sort(sorted.begin(), sorted.end(), [](const Diagnostic *a, const Diagnostic *b) {
+    return std::tie(a->caret.source, a->caret.begin, a) < std::tie(b->caret.source, b->caret.begin, b);
   });
   std::string name = sources.empty() ? "spec" : sources.front().name;
   std::string text;

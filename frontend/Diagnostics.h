@@ -43,6 +43,8 @@ public:
   bool hasErrors() const { return errors > 0; }
   /// Errors so far, repeated ones too: whether a piece of work had any.
   size_t errorCount() const { return errors; }
+  /// Whether messages are dropped already: no effort should go into more of them.
+  bool full() const { return truncated; }
   bool empty() const { return list.empty() && fileErrors.empty(); }
   /// All messages, sorted by place. `sources` are those of the ast::File that the ranges point into.
   std::string render(const std::vector<ast::Source> &sources) const;

@@ -90,7 +90,7 @@ private:
     RowWidths widths = rowWidths(use, symbols, shapes, diagnostics);
     for (const auto &[name, row] : widths)
       sampler(name, row.width, row.where);
-    for (const LossUse &loss : lossesOf(file, symbols, widths, diagnostics))
+    for (const LossUse &loss : lossesOf(allLosses(file), symbols, widths, diagnostics))
       addLoss(loss);
   }
 

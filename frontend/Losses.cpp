@@ -31,12 +31,19 @@ RowWidths rowWidths(const AttentionUse &use, const Symbols &symbols, ShapeChecke
   return widths;
 }
 
-std::vector<LossUse> lossesOf(const ast::File &file, const Symbols &symbols, const RowWidths &widths,
+std::vector<const ast::LossDecl *> allLosses(const ast::File &file) {
+  std::vector<const ast::LossDecl *> losses;
+  for (const ast::Decl &decl : file.decls)
+    if (const auto *loss = std::get_if<ast::LossDecl>(&decl))
+      losses.push_back(loss);
+  return losses;
+}
+
+std::vector<LossUse> lossesOf(const std::vector<const ast::LossDecl *> &losses, const Symbols &symbols, const RowWidths &widths,
                               Diagnostics &diagnostics) {
   std::vector<LossUse> result;
-  for (const ast::Decl &decl : file.decls) {
-    const auto *loss = std::get_if<ast::LossDecl>(&decl);
-    if (!loss || symbols.isBad(loss->id.name))
+  for (const ast::LossDecl *loss : losses) {
+    if (symbols.isBad(loss->id.name))
       continue;
     const ast::ExprRef &p = loss->call->args[0], &q = loss->call->args[1];
     auto widthP = widths.find(p->name), widthQ = widths.find(q->name);

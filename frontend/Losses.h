@@ -23,9 +23,12 @@ struct LossUse {
   Poly width;
 };
 
-/// Reports two samplers of one loss that disagree.
-std::vector<LossUse> lossesOf(const ast::File &file, const Symbols &symbols, const RowWidths &widths,
+/// Of `losses`, those that draw what has a width in `widths`. Reports two samplers of one loss that disagree.
+std::vector<LossUse> lossesOf(const std::vector<const ast::LossDecl *> &losses, const Symbols &symbols, const RowWidths &widths,
                               Diagnostics &diagnostics);
+
+/// Every loss of the file.
+std::vector<const ast::LossDecl *> allLosses(const ast::File &file);
 
 /// The rules of a loss that need no attention: densities, the number of samples.
 void checkLoss(const ast::LossDecl &loss, Symbols &symbols, ShapeChecker &shapes, Diagnostics &diagnostics);

@@ -46,6 +46,10 @@ void NameChecker::run() {
   }
   std::set<std::string> seen;
   for (const ast::Decl &decl : tree.decls) {
+    if (diagnostics.full()) {
+      symbols.bad.insert(idOf(decl).name);
+      continue;
+    }
     size_t before = diagnostics.errorCount();
     usesBroken = false;
     locals.clear();
@@ -179,7 +183,8 @@ void NameChecker::body(const ast::Body &body) {
     for (const ast::Identifier &id : binding.names)
       later.emplace(id.name, id.range);
   for (const ast::Binding &b : body.bindings)
-    binding(b);
+    if (!diagnostics.full())
+      binding(b);
   expr(*body.result, Where::Value);
   // What a wrong line meant to use is not known.
   if (diagnostics.errorCount() == before)

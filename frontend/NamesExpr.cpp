@@ -77,6 +77,8 @@ void NameChecker::specialCall(const ast::Expr &e, Where where, const Special &sp
 void NameChecker::unknownFunction(const ast::Expr &e) {
   if (isBroken(e.name))
     return;
+  if (diagnostics.full())
+    return diagnostics.error(e.op, "unknown function");
   if (const ast::Decl *decl = symbols.find(e.name))
     return diagnostics.error(e.op, fmt::format("'{}' is {}, not a function", e.name, kindOf(*decl)), {},
                              {{idOf(*decl).range, fmt::format("'{}' is declared here", e.name)}});
@@ -175,6 +177,9 @@ void NameChecker::unknownName(const ast::Expr &e) {
                              {{idOf(*decl).range, fmt::format("'{}' is declared here", e.name)}});
   if (findElementary(e.name) || findSpecial(e.name) || prelude().find<ast::FnDecl>(e.name))
     return diagnostics.error(e.range, fmt::format("'{0}' is a function; write {0}(...)", e.name));
+  // Looking for a similar name costs time that a message nobody sees is not worth.
+  if (diagnostics.full())
+    return diagnostics.error(e.range, "unknown name");
   std::vector<std::string_view> candidates = {"len", "pos"};
   for (const auto &[other, local] : locals)
     candidates.push_back(other);

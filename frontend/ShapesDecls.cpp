@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 namespace yaglom {
 
@@ -142,12 +143,13 @@ void ShapeChecker::split(const ast::Binding &b, Frame &frame) {
 void ShapeChecker::initial(const ast::Binding &b, const PolyShape &shape, Frame &frame) {
   if (b.value->kind == ast::ExprKind::Name && b.value->name == "eye")
     return;
-  Frame inner;
-  inner.name = frame.name;
-  inner.dims = frame.dims;
-  inner.locals = frame.locals;
-  inner.initialOf = shape;
-  Value value = eval(*b.value, inner);
+  // The names of the body, but no token and no attention.
+  bool tokens = std::exchange(frame.tokens, false), attends = std::exchange(frame.attends, false);
+  frame.initialOf = shape;
+  Value value = eval(*b.value, frame);
+  frame.initialOf.reset();
+  frame.tokens = tokens;
+  frame.attends = attends;
   bool row = value.shape.size() == 1 && !shape.empty() && value.shape[0] == shape.back();
   if (!value.valid || value.shape.empty() || value.shape == shape || row)
     return;
