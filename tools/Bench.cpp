@@ -50,13 +50,16 @@ int64_t measureExtraBytes(const bench::Subject &subject, int threads) {
 
 Measurement measure(const Kernel &kernel, const BenchOptions &options, int threads) {
   const bench::Subject subject(kernel, {options.batch, options.heads, options.length});
-  const auto peakNow = [&] { return bench::measurePeakGflops(threads, options.compile.dtype); };
   Measurement result;
   result.gflop = subject.necessaryGflop();
-  peakNow();
+  bench::measurePeakGflops(threads, options.compile.dtype); // starts its threads once before memory is measured
   result.extraBytes = measureExtraBytes(subject, threads);
-  // A round is long enough for the clock, and five rounds are made however long a launch takes.
-  const int repeats = static_cast<int>(std::clamp(5 / time(subject, threads, 1), 1.0, 10000.0));
+  // A round is long enough for the clock, and five rounds are made however long a launch takes. The peak is measured for
+  // about as long as the launches between, so that a busy machine disturbs both alike.
+  const double once = time(subject, threads, 1);
+  const int repeats = static_cast<int>(std::clamp(5 / once, 1.0, 10000.0));
+  const double window = std::clamp(once * repeats, 5.0, 50.0);
+  const auto peakNow = [&] { return bench::measurePeakGflops(threads, options.compile.dtype, window); };
   std::vector<double> times, peaks, shares;
   double spent = 0;
   for (double peak = peakNow(); times.size() < 5 || spent < options.seconds * 1e3;) {
