@@ -67,6 +67,17 @@ void runPlan(const Compiled &compiled, const runtime::Plan &plan, Parameters &ma
   runtime::launch(*plan.entry, compiled.program->scratchBytes, grid, operands, compiled.options.dtype, 1);
 }
 
+/// Rows that depend on their place among all rows of a draw.
+Tensor prepareRows(const Compiled &compiled, const std::string &operand, const compiler::PreparedOperand &prepared,
+                   const Parameters &parameters, const Tensor &noise, int64_t heads) {
+  if (prepared.kind == compiler::PreparedOperand::Kind::Component)
+    for (const std::string &name : {prepared.table, prepared.alpha})
+      checkHeadTensor(compiled.headTensors[compiled.headTensor(name)], parameters.find(name), heads,
+                      compiled.options.dtype);
+  const HeadTensor &info = compiled.headTensors[compiled.headTensor(operand)];
+  return runtime::prepare(prepared, info, noise, parameters, heads);
+}
+
 /// The tensors of draw `index`, drawn from `noise` by compiled code.
 void drawOne(const Compiled &compiled, std::size_t index, Parameters &parameters, Tensor noise, int64_t heads) {
   const DrawInfo &draw = compiled.instance.draws[index];
@@ -75,8 +86,7 @@ void drawOne(const Compiled &compiled, std::size_t index, Parameters &parameters
     made.set(name, Tensor(compiled.options.dtype, compiled.headTensors[compiled.headTensor(name)].shapeFor(heads)));
   for (const std::string &operand : compiled.draws[index].entry->operands)
     if (const auto prepared = compiler::PreparedOperand::parse(operand))
-      made.set(operand, runtime::prepare(*prepared, compiled.headTensors[compiled.headTensor(operand)], noise,
-                                         parameters, heads));
+      made.set(operand, prepareRows(compiled, operand, *prepared, parameters, noise, heads));
   made.set(draw.noiseName(), std::move(noise));
   const runtime::Grid grid{.heads = draw.shared ? 1 : heads, .queryRows = draw.rows};
   runPlan(compiled, compiled.draws[index], made, parameters, grid, heads);

@@ -59,9 +59,7 @@ void checkConcurrent(const Target &target) {
 } // namespace
 
 TEST_CASE("sixteen threads compile and launch on the reference") { checkConcurrent(Target::reference()); }
-#if defined(YAGLOM_HAS_COMPILER)
 TEST_CASE("sixteen threads compile and launch on the host") { checkConcurrent(Target::host()); }
-#endif
 
 TEST_CASE("one kernel is launched by many threads, each with threads of its own") {
   const Kernel kernel = linear<float>(true);

@@ -92,6 +92,58 @@ TEST_CASE("no heads, a negative number of heads") {
   CHECK(message([] { drawing(false).initialParameters(-1); }) == "the number of heads must be 0 or more, found -1");
 }
 
+TEST_CASE("sampler parameters of a wrong shape or type are refused by draws and losses on every target") {
+  const Spec spec = Spec::parse("sampler mix = mixture(components = 3) sampler flow = realnvp(layers = 1, hidden = 2) "
+                                "map f(x: [d]) { draw W: [3, d] ~ mix draw U: [2, d] ~ flow return [W @ x; U @ x] } "
+                                "attention a(Q; K, V) = linear(f(Q), f(K), V) loss r = kl(flow, mix, samples = 4)")
+                        .value();
+  for (const Target &target : {Target::host(), Target::reference()}) {
+    const Kernel kernel = compile(spec, "a", {.target = target, .headDim = 4}).value();
+    const Parameters right = kernel.initialParameters(2, 1);
+    const auto spoilt = [&](const char *name, Tensor tensor) {
+      Parameters parameters = right;
+      parameters.set(name, std::move(tensor));
+      const std::string drawn = message([&] { kernel.draw(parameters, 1); });
+      CHECK(message([&] { (void)kernel.loss("r", parameters, 1); }) == drawn);
+      return drawn;
+    };
+    CHECK(spoilt("mix.mu", Tensor(DType::f32, {2, 2, 4})) ==
+          "argument 'mix.mu': expected shape [2, 3, 4], found [2, 2, 4]");
+    CHECK(spoilt("mix.alpha", Tensor(DType::f64, {2, 3})) == "argument 'mix.alpha': expected f32, found f64");
+    CHECK(spoilt("flow.0.scale.W0", Tensor(DType::f32, {2, 2, 1})) ==
+          "argument 'flow.0.scale.W0': expected shape [2, 2, 2], found [2, 2, 1]");
+    Parameters few;
+    for (const auto &[name, tensor] : right)
+      if (name != "mix.mu")
+        few.set(name, tensor);
+    CHECK(message([&] { kernel.draw(few, 1); }) == "argument 'mix.mu': missing; expected shape [2, 3, 4]");
+  }
+}
+
+TEST_CASE("compiled draws and losses are those of the reference") {
+  const Spec spec =
+      Spec::parse("sampler mix = mixture(components = 3) shared sampler flow = realnvp(layers = 2, hidden = 3) "
+                  "map f(x: [d]) { draw W: [5, d] ~ mix draw (A, B): [2, d / 2] ~ flow "
+                  "shared draw G: [7, d] ~ orthogonal return [W @ x; G @ x] } "
+                  "attention a(Q; K, V) = linear(f(Q), f(K), V) loss r = kl(flow, flow, samples = 4)")
+          .value();
+  const auto drawn = [&](const Target &target, DType dtype) {
+    return compile(spec, "a", {.target = target, .headDim = 4, .dtype = dtype}).value().initialParameters(3, 5);
+  };
+  for (DType dtype : {DType::f32, DType::f64}) {
+    const Parameters host = drawn(Target::host(), dtype), reference = drawn(Target::reference(), dtype);
+    REQUIRE(host.size() == reference.size());
+    for (const auto &[name, tensor] : host) {
+      CAPTURE(name);
+      REQUIRE(tensor.shape() == reference[name].shape());
+      double largest = 0;
+      for (int64_t i = 0; i < tensor.size(); ++i)
+        largest = std::max(largest, std::abs(tensor.at(i) - reference[name].at(i)));
+      CHECK(largest < (dtype == DType::f32 ? 2e-6 : 1e-14));
+    }
+  }
+}
+
 TEST_CASE("an unknown loss is refused by name") {
   CHECK(message([] { drawing(false).loss("prior", {}, 0); }) == "no loss 'prior' belongs to 'a'; there is none");
 }
