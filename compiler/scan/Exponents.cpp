@@ -4,6 +4,7 @@
 
 #include "dialect/Phi.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/IR/TypeUtilities.h"
 
 #include <numbers>
 

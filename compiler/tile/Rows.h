@@ -27,7 +27,7 @@ public:
   /// `first` is the number of the chunk's first row, `valid` how many there are, `position` the `pos` of row 0.
   Rows(Prologue &prologue, mlir::OpBuilder &body, int64_t chunk, mlir::Value first, mlir::Value valid,
        mlir::Value position)
-      : prologue(prologue), b(body), chunk(chunk), first(first), valid(valid), position(position) {}
+      : chunk(chunk), first(first), valid(valid), prologue(prologue), b(body), position(position) {}
 
   /// The tile of a row value: [chunk, shape] when it has a side, [shape] when not.
   mlir::Value tile(mlir::Value row);

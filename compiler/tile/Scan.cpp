@@ -185,33 +185,49 @@ Value ScanTiler::scaledKeys(Value a) {
   });
 }
 
-/// All rows that are left, unless a later key would push an earlier row out of range, or a value is not finite and would
-/// cross the diagonal as 0 * NaN: then one row. Ranges differ by exact powers of two only, so a row's bits do not depend
-/// on them.
-ScanTiler::Range ScanTiler::nextRange(Value from, const ScanState &state) {
+/// Whether a value of the chunk is not finite: it would cross the diagonal as 0 * NaN.
+Value ScanTiler::holdsNonFinite() {
   Value zeros = tile::map(b, loc, {chunk, width}, {{v, {0, 1}}}, [](Entries e) { return e[0] * e[0].constant(0); });
   Value sums = tile::reduce(b, loc, zeros, 0, Reduction::Sum);
   Value sum = tile::scalar(b, loc, tile::reduce(b, loc, sums, 0, Reduction::Sum));
-  Value single =
-      arith::CmpFOp::create(b, loc, arith::CmpFPredicate::UNE, sum, tile::number(b, loc, element, 0));
-  Range range{from, {}, {}};
-  Value all, early;
+  return arith::CmpFOp::create(b, loc, arith::CmpFPredicate::UNE, sum, tile::number(b, loc, element, 0));
+}
+
+/// Whether some entry of `x` exceeds that of `y` by more than the exponents of one range may differ.
+Value ScanTiler::exceeds(Value x, Value y) {
   Axes axes = byFeature ? Axes{0} : Axes{};
+  Value rise = tile::map(b, loc, tile::shapeOf(x), {{x, axes}, {y, axes}}, [](Entries e) { return e[0] - e[1]; });
+  if (byFeature)
+    rise = tile::reduce(b, loc, rise, 0, Reduction::Max);
+  return arith::CmpFOp::create(b, loc, arith::CmpFPredicate::OGT, tile::scalar(b, loc, rise),
+                               tile::number(b, loc, element, Schedule::range(element)));
+}
+
+/// All rows that are left, unless a later key would push an earlier row out of range, or a value is not finite: then one
+/// row. Ranges differ by exact powers of two only, so a row's bits do not depend on them. `most` are the largest exponents
+/// of the chunk's keys.
+ScanTiler::Range ScanTiler::nextRange(Value from, const ScanState &state, Value nonFinite, Value most) {
+  Range range{from, {}, {}};
+  Value single = nonFinite, all, early;
   if (state.a) {
-    all = largest(largestExponent({}), state.a);
-    early = largest(largestExponent(from), state.a);
-    Value rise = tile::map(b, loc, tile::shapeOf(all), {{all, axes}, {early, axes}}, [](Entries e) { return e[0] - e[1]; });
-    if (byFeature)
-      rise = tile::reduce(b, loc, rise, 0, Reduction::Max);
-    Value jump = arith::CmpFOp::create(b, loc, arith::CmpFPredicate::OGT, tile::scalar(b, loc, rise),
-                                       tile::number(b, loc, element, Schedule::range(element)));
-    single = arith::OrIOp::create(b, loc, single, jump);
+    all = largest(most, state.a);
+    // The keys up to the first row matter only if the chunk as a whole rises far above the state.
+    auto branch = scf::IfOp::create(
+        b, loc, exceeds(all, state.a),
+        [&](OpBuilder &, Location l) {
+          scf::YieldOp::create(b, l, largest(largestExponent(from), state.a));
+        },
+        [&](OpBuilder &at, Location l) { scf::YieldOp::create(at, l, all); });
+    early = branch.getResult(0);
+    single = arith::OrIOp::create(b, loc, single, exceeds(all, early));
   }
   Value next = arith::AddIOp::create(b, loc, from, tile::index(b, loc, 1));
   range.to = arith::SelectOp::create(b, loc, single, next, valid);
-  if (state.a)
+  if (state.a) {
+    Axes axes = byFeature ? Axes{0} : Axes{};
     range.a = tile::map(b, loc, tile::shapeOf(all), {{all, axes}, {early, axes}},
                         [&](Entries e) { return select(single, e[1], e[0]); });
+  }
   return range;
 }
 
@@ -246,6 +262,7 @@ ScanState ScanTiler::rescale(const ScanState &state, Value a) {
 
 Value ScanTiler::causalChunk(ScanState &state, Rows &queries) {
   QueryScale query(op, b, queries);
+  Value nonFinite = holdsNonFinite(), most = state.a ? largestExponent({}) : Value();
   // Without exponents the features of the keys do not depend on the range.
   Value fk = state.a ? tile::empty(b, loc, {chunk, features}, element) : scaledKeys({});
   llvm::SmallVector<Value> inits{tile::index(b, loc, 0), tile::empty(b, loc, {chunk, width}, element)};
@@ -264,7 +281,7 @@ Value ScanTiler::causalChunk(ScanState &state, Rows &queries) {
   b.setInsertionPointToStart(loop.getAfterBody());
   ValueRange args = loop.getAfterArguments();
   ScanState inside = state.with(args.drop_front(fixed));
-  Range range = nextRange(args[0], inside);
+  Range range = nextRange(args[0], inside, nonFinite, most);
   if (inside.a) {
     inside = rescale(inside, range.a);
     fk = scaledKeys(range.a);

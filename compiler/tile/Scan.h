@@ -45,7 +45,9 @@ private:
   mlir::Value largestExponent(mlir::Value last);
   mlir::Value largest(mlir::Value x, mlir::Value y);
   mlir::Value scaledKeys(mlir::Value a);
-  Range nextRange(mlir::Value from, const ScanState &state);
+  mlir::Value holdsNonFinite();
+  mlir::Value exceeds(mlir::Value x, mlir::Value y);
+  Range nextRange(mlir::Value from, const ScanState &state, mlir::Value nonFinite, mlir::Value most);
   ScanState rescale(const ScanState &state, mlir::Value a);
   mlir::Value triangle(const ScanState &state, mlir::Value fk, const Range &range, QueryScale &query, mlir::Value old);
   void advance(ScanState &state, mlir::Value fk);

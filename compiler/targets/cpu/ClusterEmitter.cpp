@@ -51,7 +51,7 @@ void ClusterEmitter::chooseTile() {
     products += !(init && init.getDefiningOp() && cluster.contains(init.getDefiningOp()));
   }
   int64_t budget = products ? std::max<int64_t>(1, machine.accumulators / (vectors * products))
-                            : std::max<int64_t>(1, 4 / vectors);
+                            : std::max<int64_t>(1, machine.pointwiseVectors / vectors);
   int64_t rows = cluster.extents[rowDim];
   R = std::min(budget, rows);
   for (int64_t divisor = R; 2 * divisor > budget; --divisor)
@@ -163,6 +163,7 @@ int64_t ClusterEmitter::validLanes() const {
 void ClusterEmitter::tile(llvm::MutableArrayRef<Sum> sums) {
   tiles.clear();
   loaded.clear();
+  prefetch();
   emitContractions();
   size_t next = 0;
   for (Operation *op : cluster.ops) {
@@ -174,6 +175,33 @@ void ClusterEmitter::tile(llvm::MutableArrayRef<Sum> sums) {
   for (Operation *op : cluster.ops)
     if (Value result = op->getResult(0); !isa<linalg::ReduceOp>(op) && around.isStored(result))
       write(result, tiles[result]);
+}
+
+/// This tile's share of the lines that the next chunk will read: spread over the tiles, they hide behind arithmetic.
+void ClusterEmitter::prefetch() {
+  if (around.prefetches.empty() || rowDim < 0 || laneDim < 0 || !at[rowDim].value)
+    return;
+  auto constant = [&](int64_t x) -> Value { return arith::ConstantIndexOp::create(b, loc, x); };
+  auto asValue = [&](Index index) -> Value { return index.value ? index.value : constant(index.constant); };
+  int64_t rowTiles = cluster.extents[rowDim] / R, laneTiles = std::max<int64_t>(1, cluster.extents[laneDim] / L);
+  Value number = arith::DivUIOp::create(b, loc, asValue(at[rowDim]), constant(R));
+  if (laneTiles > 1) {
+    Value block = arith::DivUIOp::create(b, loc, asValue(at[laneDim]), constant(L));
+    number = arith::AddIOp::create(b, loc, number, arith::MulIOp::create(b, loc, block, constant(rowTiles)));
+  }
+  constexpr int64_t kLine = 64;
+  for (const Prefetch &rows : around.prefetches) {
+    int64_t bytes = rows.element.getIntOrFloatBitWidth() / 8, linesOfRow = llvm::divideCeil(rows.width * bytes, kLine);
+    int64_t share = llvm::divideCeil(rows.rows * linesOfRow, rowTiles * laneTiles);
+    for (int64_t i = 0; i < share; ++i) {
+      Value line = arith::AddIOp::create(b, loc, arith::MulIOp::create(b, loc, number, constant(share)), constant(i));
+      Value row = arith::DivUIOp::create(b, loc, line, constant(linesOfRow));
+      Value column = arith::RemUIOp::create(b, loc, line, constant(linesOfRow));
+      row = arith::MulIOp::create(b, loc, arith::AddIOp::create(b, loc, row, rows.first), rows.stride);
+      Value entry = arith::AddIOp::create(b, loc, row, arith::MulIOp::create(b, loc, column, constant(kLine / bytes)));
+      memory.prefetch(memory.move(rows.base, rows.element, arith::IndexCastOp::create(b, loc, b.getI64Type(), entry)));
+    }
+  }
 }
 
 VectorType ClusterEmitter::vectorType(int64_t rows, int64_t lanes, Type element) {

@@ -13,12 +13,21 @@
 
 namespace yaglom::compiler::cpu {
 
+/// Rows that the next turn of a loop will read.
+struct Prefetch {
+  mlir::Value base, stride; ///< !llvm.ptr, index: elements between rows
+  mlir::Value first;        ///< index of the first row
+  mlir::Type element;
+  int64_t rows, width;
+};
+
 /// What a cluster needs to know of the values around it.
 struct Surroundings {
   std::function<Place(mlir::Value)> place;                  ///< of a tensor in memory
   std::function<std::optional<double>(mlir::Value)> splat; ///< of a tensor with one known entry
   mlir::IRMapping &scalars;                                 ///< indices, conditions, numbers
   std::function<bool(mlir::Value)> isStored;                ///< whether the value is used outside of the cluster
+  std::vector<Prefetch> prefetches;                         ///< what this cluster should fetch beside its work
 };
 
 class ClusterEmitter {
@@ -45,6 +54,7 @@ private:
   void overRowBlocks(llvm::MutableArrayRef<Sum> sums, llvm::function_ref<void()> body);
   void loop(int64_t begin, int64_t end, int64_t step, llvm::MutableArrayRef<Sum> sums,
             llvm::function_ref<void(Index)> body);
+  void prefetch();
   void tile(llvm::MutableArrayRef<Sum> sums);
 
   void emitContractions();

@@ -12,6 +12,7 @@ static void useAvx512(Machine &machine) {
   machine.vectorBytes = 64;
   machine.accumulators = 16;
   machine.tileVectors = 4;
+  machine.pointwiseVectors = 4;
 }
 
 Machine Machine::host() {

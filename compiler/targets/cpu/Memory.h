@@ -30,6 +30,8 @@ public:
   void store(mlir::Value value, mlir::Value address);
   /// A vector of `lanes` neighbours, of which the first `valid` exist; the others read as 0.
   mlir::Value loadVector(mlir::Value address, mlir::Type element, int64_t lanes, int64_t valid);
+  /// Asks for the cache line at `address`, which need not exist.
+  void prefetch(mlir::Value address);
   void storeVector(mlir::Value vector, mlir::Value address, int64_t valid);
 
 private:

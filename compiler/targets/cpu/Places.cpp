@@ -92,8 +92,9 @@ void TileLowering::claimInserts(Block &block, const Clusters &clusters) {
       continue;
     Value whole = insert.getResult(), target = insert.getDest(), part = insert.getSource();
     if (!claims.contains(whole) && !places.contains(whole))
-      claim(whole, places.contains(target) && mayOverwrite(target, whole, clusters) ? places[target]
-                                                                                    : allocate(insert.getType(), lanes.of(whole)));
+      claim(whole, places.contains(target) && mayOverwrite(target, whole, clusters)
+                       ? places.lookup(target)
+                       : allocate(insert.getType(), lanes.of(whole)));
     Place place = placeOf(whole);
     if (target.getDefiningOp() && !places.contains(target))
       claim(target, place);
@@ -146,13 +147,15 @@ bool TileLowering::mayOverwrite(Value old, Value next, const Clusters &clusters)
   return true;
 }
 
-/// Whether nothing but `op` reads the value from `op` on.
+/// Whether nothing but `op` reads the value from `op` on. What a branch reads inside of itself it may also replace; a loop
+/// reads it again in every turn.
 bool TileLowering::isDeadAfter(Value value, Operation *op, const Clusters &clusters) {
   if (value.getParentBlock() != op->getBlock())
     return false;
   int own = clusters.indexOfUser(op);
   return llvm::all_of(value.getUses(), [&](OpOperand &use) {
-    return use.getOwner() == op || clusters.indexOfUser(use.getOwner()) < own;
+    return use.getOwner() == op || clusters.indexOfUser(use.getOwner()) < own ||
+           (isa<scf::IfOp>(op) && op->isProperAncestor(use.getOwner()));
   });
 }
 

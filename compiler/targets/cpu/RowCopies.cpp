@@ -5,6 +5,8 @@
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 
+#include <numeric>
+
 using namespace mlir;
 
 namespace yaglom::compiler::cpu {
@@ -58,37 +60,60 @@ void TileLowering::loadRowMajor(const RowOperand &from, const Place &to, Value f
   }
 }
 
-/// width rows x width columns: log2(width) rounds of interleaving the two halves transpose them.
+/// One vector of rows, `group` columns from `column`. Each 128-bit lane of a vector takes its rows from memory, so that what
+/// is left is a small transpose within lanes: shuffles across lanes are slow where vectors are made of halves.
 void TileLowering::transposeBlock(const RowOperand &from, const Place &to, Value first, Value row, Value column,
                                   int64_t columns) {
-  int64_t width = machine.lanes(to.element.getIntOrFloatBitWidth() / 8);
-  llvm::SmallVector<Value> vectors;
+  int64_t bytes = to.element.getIntOrFloatBitWidth() / 8, width = machine.lanes(bytes), group = 16 / bytes;
   Value start = arith::AddIOp::create(b, loc, row, first);
-  for (int64_t t = 0; t < width; ++t) {
-    Value address = rowAddress(from, to.element, arith::AddIOp::create(b, loc, start, constant(t)));
-    address = memory.move(address, to.element, arith::IndexCastOp::create(b, loc, b.getI64Type(), column));
-    vectors.push_back(memory.loadVector(address, to.element, width, columns));
+  llvm::SmallVector<Value> vectors;
+  for (int64_t i = 0; i < group; ++i) {
+    llvm::SmallVector<Value> parts;
+    for (int64_t lane = 0; lane < width / group; ++lane) {
+      Value token = arith::AddIOp::create(b, loc, start, constant(lane * group + i));
+      Value address = rowAddress(from, to.element, token);
+      address = memory.move(address, to.element, arith::IndexCastOp::create(b, loc, b.getI64Type(), column));
+      parts.push_back(memory.loadVector(address, to.element, group, columns));
+    }
+    vectors.push_back(joinVectors(parts));
   }
+  // log2(group) rounds of interleaving the two halves, lane by lane.
   llvm::SmallVector<int64_t> low, high;
-  for (int64_t i = 0; i < width / 2; ++i) {
-    low.append({i, width + i});
-    high.append({width / 2 + i, width + width / 2 + i});
-  }
-  for (int64_t round = 1; round < width; round *= 2) {
+  for (int64_t lane = 0; lane < width; lane += group)
+    for (int64_t i = 0; i < group / 2; ++i) {
+      low.append({lane + i, width + lane + i});
+      high.append({lane + group / 2 + i, width + lane + group / 2 + i});
+    }
+  for (int64_t round = 1; round < group; round *= 2) {
     llvm::SmallVector<Value> next;
-    for (int64_t i = 0; i < width / 2; ++i) {
-      next.push_back(vector::ShuffleOp::create(b, loc, vectors[i], vectors[i + width / 2], low));
-      next.push_back(vector::ShuffleOp::create(b, loc, vectors[i], vectors[i + width / 2], high));
+    for (int64_t i = 0; i < group / 2; ++i) {
+      next.push_back(vector::ShuffleOp::create(b, loc, vectors[i], vectors[i + group / 2], low));
+      next.push_back(vector::ShuffleOp::create(b, loc, vectors[i], vectors[i + group / 2], high));
     }
     vectors = next;
   }
-  for (int64_t c = 0; c < std::min(columns, width); ++c)
+  for (int64_t c = 0; c < std::min(columns, group); ++c)
     memory.storeVector(vectors[c], memory.address(to, {{row, 0}, {column, c}}), width);
+}
+
+/// Vectors of equal length one after the other.
+Value TileLowering::joinVectors(llvm::SmallVector<Value> parts) {
+  while (parts.size() > 1) {
+    int64_t length = cast<VectorType>(parts[0].getType()).getNumElements();
+    llvm::SmallVector<int64_t> all(2 * length);
+    std::iota(all.begin(), all.end(), 0);
+    llvm::SmallVector<Value> next;
+    for (size_t i = 0; i < parts.size(); i += 2)
+      next.push_back(vector::ShuffleOp::create(b, loc, parts[i], parts[i + 1], all));
+    parts = next;
+  }
+  return parts[0];
 }
 
 void TileLowering::loadTransposed(const RowOperand &from, const Place &to, Value first, Value valid) {
   int64_t rows = to.sizes[0], columns = to.sizes[1];
-  int64_t width = machine.lanes(to.element.getIntOrFloatBitWidth() / 8), whole = columns / width * width;
+  int64_t bytes = to.element.getIntOrFloatBitWidth() / 8, width = machine.lanes(bytes), group = 16 / bytes;
+  int64_t whole = columns / group * group;
   Value full = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::eq, valid, constant(rows));
   auto branch = scf::IfOp::create(b, loc, full, /*withElseRegion=*/true);
   OpBuilder::InsertionGuard guard(b);
@@ -98,10 +123,10 @@ void TileLowering::loadTransposed(const RowOperand &from, const Place &to, Value
     auto blocks = scf::ForOp::create(b, loc, constant(0), constant(rows), constant(width));
     b.setInsertionPointToStart(blocks.getBody());
     if (whole) {
-      auto across = scf::ForOp::create(b, loc, constant(0), constant(whole), constant(width));
+      auto across = scf::ForOp::create(b, loc, constant(0), constant(whole), constant(group));
       OpBuilder::InsertionGuard deeper(b);
       b.setInsertionPointToStart(across.getBody());
-      transposeBlock(from, to, first, blocks.getInductionVar(), across.getInductionVar(), width);
+      transposeBlock(from, to, first, blocks.getInductionVar(), across.getInductionVar(), group);
     }
     if (whole < columns)
       transposeBlock(from, to, first, blocks.getInductionVar(), constant(whole), columns - whole);

@@ -45,6 +45,7 @@ private:
   void settle(mlir::ValueRange yields, llvm::ArrayRef<Place> places);
   void fillPlace(const Place &place, double number);
   void copyPlace(const Place &from, const Place &to);
+  std::vector<Prefetch> nextRows(mlir::Block &block);
   void forEachRow(const Place &place, llvm::function_ref<void(llvm::ArrayRef<Index>)> body);
 
   // RowCopies.cpp: between operands and tiles.
@@ -55,6 +56,7 @@ private:
   void loadTransposed(const RowOperand &from, const Place &to, mlir::Value first, mlir::Value valid);
   void transposeBlock(const RowOperand &from, const Place &to, mlir::Value first, mlir::Value row, mlir::Value column,
                       int64_t columns);
+  mlir::Value joinVectors(llvm::SmallVector<mlir::Value> parts);
   mlir::Value rowAddress(const RowOperand &operand, mlir::Type element, mlir::Value row);
 
   mlir::Value constant(int64_t x) { return mlir::arith::ConstantIndexOp::create(b, loc, x); }

@@ -59,10 +59,48 @@ int64_t TileLowering::run() {
   return scratchBytes;
 }
 
+static double contractionWork(const Cluster &cluster) {
+  double work = 0;
+  for (linalg::ContractOp op : cluster.contractions()) {
+    double entries = 1;
+    for (int64_t extent : cluster.extents)
+      entries *= extent;
+    double operand = cast<RankedTensorType>(op.getInputs()[0].getType()).getNumElements();
+    work += entries * operand;
+  }
+  return work;
+}
+
+/// The rows that loads of a loop's body will read in its next turn.
+std::vector<Prefetch> TileLowering::nextRows(Block &block) {
+  std::vector<Prefetch> rows;
+  auto loop = dyn_cast<scf::ForOp>(block.getParentOp());
+  if (!loop)
+    return rows;
+  for (auto load : block.getOps<phi::LoadRowsOp>()) {
+    auto type = cast<RankedTensorType>(load.getResult().getType());
+    if (load.getFirst() != loop.getInductionVar() || type.getRank() != 2)
+      continue;
+    const RowOperand &operand = rowOperands.find(load.getSource())->second;
+    Value next = arith::AddIOp::create(b, loc, scalars.lookup(load.getFirst()), constant(type.getDimSize(0)));
+    rows.push_back({operand.base, operand.stride, next, type.getElementType(), type.getDimSize(0), type.getDimSize(1)});
+  }
+  return rows;
+}
+
 void TileLowering::lowerBlock(Block &block, const Clusters &clusters) {
   for (auto constantOp : block.getOps<arith::ConstantOp>())
     b.clone(*constantOp, scalars);
   claimInserts(block, clusters);
+  // The largest contraction of a chunk loop fetches the next chunk's rows.
+  const Item *busiest = nullptr;
+  double most = 0;
+  std::vector<Prefetch> rows = nextRows(block);
+  for (const Item &item : clusters.items)
+    if (double work = item.isCluster() ? contractionWork(item.cluster) : 0; work > most) {
+      most = work;
+      busiest = &item;
+    }
   for (const Item &item : clusters.items) {
     if (!item.isCluster()) {
       lowerOp(item.op, clusters);
@@ -73,7 +111,7 @@ void TileLowering::lowerBlock(Block &block, const Clusters &clusters) {
       return llvm::any_of(value.getUsers(), [&](Operation *user) { return !cluster.contains(user); });
     };
     Surroundings around{[&](Value value) { return placeOf(value); }, [&](Value value) { return splatOf(value); },
-                        scalars, isStored};
+                        scalars, isStored, &item == busiest ? rows : std::vector<Prefetch>()};
     ClusterEmitter(cluster, b, loc, machine, lanes, around).emit();
   }
 }
@@ -176,7 +214,8 @@ void TileLowering::lowerWhile(scf::WhileOp op, const Clusters &clusters) {
       continue;
     }
     carried.push_back(carriedPlace(init, op.getResult(i), op, clusters));
-    places[op.getAfterArguments()[i]] = places[op.getBeforeArguments()[i]] = carried.back();
+    places[op.getAfterArguments()[i]] = carried.back();
+    places[op.getBeforeArguments()[i]] = carried.back();
     olds.push_back(op.getAfterArguments()[i]);
     yields.push_back(op.getYieldOp()->getOperand(i));
   }
