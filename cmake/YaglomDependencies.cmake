@@ -24,6 +24,8 @@ include(AddMLIR)
 # The shared libraries only: with the static archives two copies of LLVM would meet in one process.
 separate_arguments(LLVM_DEFINITIONS_LIST NATIVE_COMMAND "${LLVM_DEFINITIONS}")
 add_library(yaglom_llvm INTERFACE)
-target_include_directories(yaglom_llvm SYSTEM INTERFACE ${LLVM_INCLUDE_DIRS} ${MLIR_INCLUDE_DIRS})
+# The build folder holds what TableGen writes, which is not ours to free of warnings.
+target_include_directories(yaglom_llvm SYSTEM INTERFACE
+  ${LLVM_INCLUDE_DIRS} ${MLIR_INCLUDE_DIRS} "${PROJECT_BINARY_DIR}")
 target_compile_definitions(yaglom_llvm INTERFACE ${LLVM_DEFINITIONS_LIST})
 target_link_libraries(yaglom_llvm INTERFACE MLIR LLVM)
