@@ -32,7 +32,8 @@ std::unique_ptr<mlir::Pass> createExpandMathPass();
 inline constexpr double kLowExponent = -16777216.0;
 
 /// 2^(f - a) for an integer-valued a: 2^(f - n) 2^(n - a) with n = roundeven(f). The second factor is exact: for one f the
-/// significand is the same whatever a is, unless the result overflows or is subnormal. 0 for f <= kLowExponent, whatever
+/// significand is the same whatever a is, while n - a is the exponent of a normal number; the result is 0 below and infinite
+/// above. 0 for f <= kLowExponent, whatever
 /// a is; else NaN if an operand is NaN. `f` and `a` are of one type: float32 or float64, or vectors of them.
 mlir::Value emitExp2Scaled(mlir::OpBuilder &builder, mlir::Location loc, mlir::Value f, mlir::Value a);
 

@@ -296,11 +296,13 @@ Value expandRsqrt(const MathEmitter &e, Value x) { return e.div(e.f(1), e.sqrt(x
 Value expandExp2Scaled(const MathEmitter &e, Value f, Value a) {
   Value bounded = e.atMost(f, kHighExponent);
   Value n = e.roundEven(bounded);
-  double limit = 2 * (e.bias() - 1);
-  Value k = e.clamp(e.sub(n, a), -limit, limit);
-  // The product with 0 hands a NaN in k on, which the bits of the powers would lose.
+  // One factor, whose exponent field is 0 below the normal numbers and that of infinity above them. What is that small
+  // next to the largest term does not count.
+  Value k = e.clamp(e.sub(n, a), -e.bias(), e.bias() + 1);
+  // The product with 0 hands a NaN in k on, which the bits of the power would lose.
   Value p = e.fma(k, e.f(0), exp2Kernel(e, e.sub(bounded, n)));
-  return e.select(e.lessEqual(f, e.f(kLowExponent)), e.f(0), scaleTwice(e, p, k));
+  Value scaled = e.mul(p, powerOfBiased(e, e.add(k, e.f(biasedMagic(e)))));
+  return e.select(e.lessEqual(f, e.f(kLowExponent)), e.f(0), scaled);
 }
 
 Value expandLdexp(const MathEmitter &e, Value x, Value n) {
