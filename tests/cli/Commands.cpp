@@ -157,6 +157,33 @@ TEST_CASE("bench prints one flat object") {
     CHECK(!value.is_structured());
 }
 
+TEST_CASE("emit prints every stage, for this machine and for others") {
+  for (const char *stage : {"formula", "scan", "tile", "llvm", "asm"}) {
+    const Outcome outcome = tool({"emit", "specs/good.phi", "--attention", "gated", "--stage", stage});
+    CHECK(outcome.err == "");
+    CHECK(outcome.code == 0);
+    CHECK(outcome.out.size() > 100);
+  }
+  const auto assembly = [](const char *target) {
+    return tool({"emit", "specs/good.phi", "--attention", "gated", "--stage", "asm", "--target", target}).out;
+  };
+  CHECK(contains(assembly("x86-64-v4"), "%zmm"));
+  CHECK(!contains(assembly("x86-64-v3"), "%zmm"));
+  CHECK(contains(assembly("x86-64-v3"), "%ymm"));
+}
+
+TEST_CASE("bench measures compiled code") {
+  const Outcome outcome = tool({"bench", "specs/good.phi", "--attention", "both", "--length", "100", "--heads", "2",
+                                "--seconds", "0.05", "--threads", "1", "--json"});
+  CHECK(outcome.err == "");
+  REQUIRE(outcome.code == 0);
+  const auto json = nlohmann::json::parse(outcome.out);
+  CHECK(json["gflops"] > 0);
+  CHECK(json["share_of_peak"] > 0);
+  CHECK(json["compile_ms"] > 1);
+  CHECK(json["extra_bytes"] > 0);
+}
+
 TEST_CASE("bench prints a table") {
   const Outcome outcome = tool({"bench", "specs/good.phi", "--attention", "plain", "--target", "reference", "--length",
                                 "9", "--head-dim", "4", "--seconds", "0.01"});

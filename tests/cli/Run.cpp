@@ -63,11 +63,12 @@ struct RunOutcome : Outcome {
   Parameters tensors; ///< what the output file holds, in float64
 };
 
-RunOutcome runFile(const std::string &path, const std::string &attention, std::vector<std::string> more = {}) {
+RunOutcome runFile(const std::string &path, const std::string &attention, std::vector<std::string> more = {},
+                   const std::string &target = "reference") {
   const std::string output = temporary("out.safetensors");
   std::remove(output.c_str());
   std::vector<std::string> words{"run", kSpec,      "--attention", attention,  "--input",
-                                 path,  "--output", output,        "--target", "reference"};
+                                 path,  "--output", output,        "--target", target};
   words.insert(words.end(), more.begin(), more.end());
   RunOutcome outcome{tool(words), {}};
   if (outcome.code == 0) {
@@ -116,6 +117,25 @@ TEST_CASE("run computes O from the tensors of a file") {
   REQUIRE(outcome.code == 0);
   CHECK(outcome.tensors.size() == 1);
   CHECK(largestDifference(outcome.tensors["O"], expectedPlain(qkv(), 2)) < 1e-14);
+}
+
+TEST_CASE("host and reference agree, draws and losses included") {
+  Parameters tensors = qkv();
+  Tensor gates(DType::f64, {2, 3, 5});
+  for (int64_t i = 0; i < gates.size(); ++i)
+    gates.set(i, 0.5 + 0.03 * static_cast<double>(i % 7));
+  tensors.set("g", gates);
+  for (const char *attention : {"both", "gated", "plain"}) {
+    std::vector<std::string> more{"--dtype", "f64", "--draws", "--chunk", "16"};
+    if (std::string(attention) != "plain")
+      more.insert(more.end(), {"--loss", "prior"});
+    const RunOutcome reference = runFile(input(tensors), attention, more);
+    const RunOutcome host = runFile(input(tensors), attention, more, "host");
+    CHECK(host.err == "");
+    REQUIRE(host.tensors.size() == reference.tensors.size());
+    for (const auto &[name, tensor] : reference.tensors)
+      CHECK(largestDifference(host.tensors[name], tensor) < 1e-11);
+  }
 }
 
 TEST_CASE("the run's type is that of the output") {
