@@ -155,7 +155,8 @@ void bindLet(Scope &scope, const std::vector<std::string> &names, const Expr &va
 /// What a body adds to the spec would be lost when the declaration around it is added.
 void forbidNested(bool nested, Scope &scope, Where where) {
   if (nested)
-    scope.file->mistakes.push_back({scope.range(where), "the body of a declaration cannot add another declaration to the spec"});
+    scope.file->mistakes.push_back(
+        {scope.range(where), "the body of a declaration cannot add another declaration to the spec"});
 }
 
 } // namespace
@@ -196,7 +197,8 @@ Expr MapScope::let(const std::string &name, const Expr &value, Where where) {
   bindLet(*scope, {name}, value, where);
   return nameOf(name, where);
 }
-std::pair<Expr, Expr> MapScope::split(const std::string &first, const std::string &second, const Expr &value, Where where) {
+std::pair<Expr, Expr> MapScope::split(const std::string &first, const std::string &second, const Expr &value,
+                                      Where where) {
   bindLet(*scope, {first, second}, call("split", {value}, where), where);
   return {nameOf(first, where), nameOf(second, where)};
 }
@@ -298,8 +300,7 @@ void Spec::loss(const std::string &name, const Sampler &p, const Sampler &q, con
   for (const Sampler *sampler : {&p, &q})
     kl.args.push_back(scope.convert(nameOf(sampler->name(), where)));
   kl.named.push_back({"samples", scope.range(where), scope.convert(samples)});
-  file->decls.push_back(
-      ast::LossDecl{scope.identifier(name, where), std::make_shared<const ast::Expr>(std::move(kl))});
+  file->decls.push_back(ast::LossDecl{scope.identifier(name, where), std::make_shared<const ast::Expr>(std::move(kl))});
   file->checked = false;
   tree = std::move(file);
 }

@@ -172,7 +172,9 @@ AttentionCall AttentionCall::logDecay(const Expr &a, Where where) const { return
 AttentionCall AttentionCall::mask(const Expr &m, Where where) const { return with("mask", m, "", where); }
 AttentionCall AttentionCall::scale(const Expr &s, Where where) const { return with("scale", s, "", where); }
 AttentionCall AttentionCall::normalize(Where where) const { return with("normalize", {}, "", where); }
-AttentionCall AttentionCall::normalizeEps(const Expr &c, Where where) const { return with("normalize", c, "eps", where); }
+AttentionCall AttentionCall::normalizeEps(const Expr &c, Where where) const {
+  return with("normalize", c, "eps", where);
+}
 AttentionCall AttentionCall::normalizeClamp(const Expr &c, Where where) const {
   return with("normalize", c, "clamp", where);
 }
@@ -187,7 +189,9 @@ Sampler orthogonal() { return {"orthogonal", {}}; }
 Sampler orthogonal(const Expr &scale) { return {"orthogonal", {{"scale", scale}}}; }
 Sampler mixture(const Expr &components) { return {"mixture", {{"components", components}}}; }
 Sampler implicit(const Expr &noise, const Expr &hidden) { return {"implicit", {{"noise", noise}, {"hidden", hidden}}}; }
-Sampler realnvp(const Expr &layers, const Expr &hidden) { return {"realnvp", {{"layers", layers}, {"hidden", hidden}}}; }
+Sampler realnvp(const Expr &layers, const Expr &hidden) {
+  return {"realnvp", {{"layers", layers}, {"hidden", hidden}}};
+}
 Sampler spectralMixture(const Expr &components) { return {"spectral_mixture", {{"components", components}}}; }
 } // namespace sampler
 

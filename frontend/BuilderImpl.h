@@ -46,8 +46,8 @@ struct Scope {
 
   ast::File *file;
   ast::Body body;
-  std::optional<ast::Shape> result;           ///< maps
-  std::vector<ast::Arg> queryArgs, keyArgs;   ///< attentions
+  std::optional<ast::Shape> result;         ///< maps
+  std::vector<ast::Arg> queryArgs, keyArgs; ///< attentions
 
   ast::Range range(std::source_location where);
   ast::Identifier identifier(const std::string &name, std::source_location where);

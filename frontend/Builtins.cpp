@@ -55,7 +55,8 @@ std::span<const Elementary> elementaryFunctions() { return kElementary; }
 std::span<const Special> specialFunctions() { return kSpecial; }
 
 const Elementary *findElementary(std::string_view name) {
-  const auto *found = std::find_if(std::begin(kElementary), std::end(kElementary), [&](auto &f) { return f.name == name; });
+  const auto *found =
+      std::find_if(std::begin(kElementary), std::end(kElementary), [&](auto &f) { return f.name == name; });
   return found == std::end(kElementary) ? nullptr : found;
 }
 

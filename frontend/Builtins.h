@@ -12,8 +12,8 @@ struct Elementary {
   std::string_view name;
   int minArgs;
   int maxArgs;
-  bool positive;                    ///< no result is below 0, whatever the arguments (T12)
-  double (*value)(double, double);  ///< for constants; the second argument only where there are two
+  bool positive;                   ///< no result is below 0, whatever the arguments (T12)
+  double (*value)(double, double); ///< for constants; the second argument only where there are two
 };
 
 std::span<const Elementary> elementaryFunctions();

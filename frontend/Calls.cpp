@@ -28,7 +28,8 @@ struct Node {
 
 class CallGraph {
 public:
-  CallGraph(const ast::File &file, Symbols &symbols, Diagnostics &diagnostics) : symbols(symbols), diagnostics(diagnostics) {
+  CallGraph(const ast::File &file, Symbols &symbols, Diagnostics &diagnostics)
+      : symbols(symbols), diagnostics(diagnostics) {
     for (const ast::Decl &decl : file.decls)
       if (symbols.find(idOf(decl).name) == &decl)
         add(decl);
@@ -189,10 +190,12 @@ private:
     auto first = std::min_element(nodesInCircle.begin(), nodesInCircle.end(),
                                   [](Node *a, Node *b) { return a->id->range.begin < b->id->range.begin; });
     Node *target = next(**first);
-    auto call = std::find_if((*first)->calls.begin(), (*first)->calls.end(), [&](auto &c) { return c.first == target; });
+    auto call =
+        std::find_if((*first)->calls.begin(), (*first)->calls.end(), [&](auto &c) { return c.first == target; });
     std::string through = target == *first ? "" : fmt::format(" through '{}'", target->id->name);
-    diagnostics.error(call->second->op, fmt::format("'{}' calls itself{}: recursion is not allowed", (*first)->id->name, through),
-                      {}, {{target->id->range, fmt::format("'{}' is declared here", target->id->name)}});
+    diagnostics.error(call->second->op,
+                      fmt::format("'{}' calls itself{}: recursion is not allowed", (*first)->id->name, through), {},
+                      {{target->id->range, fmt::format("'{}' is declared here", target->id->name)}});
   }
 
   Symbols &symbols;

@@ -61,8 +61,8 @@ private:
     if (broken.unnamed || !broken.names.empty() || !symbols.bad.empty())
       return;
     const ast::Expr &p = *loss.call->args[0];
-    diagnostics.error(p.range, fmt::format("nothing fixes the width of '{}': no attention draws '{}' or '{}'", p.name, p.name,
-                                           loss.call->args[1]->name));
+    diagnostics.error(p.range, fmt::format("nothing fixes the width of '{}': no attention draws '{}' or '{}'", p.name,
+                                           p.name, loss.call->args[1]->name));
   }
 
   const ast::File &file;

@@ -145,7 +145,8 @@ std::string Diagnostics::render(const std::vector<ast::Source> &sources) const {
   for (const std::string &message : fileErrors)
     text += fmt::format("{}: error: {}\n", name, message);
   for (const Diagnostic *d : sorted) {
-    text += renderOne(sources, d->severity == Severity::Error ? "error" : "warning", d->caret, d->underlines, d->message);
+    text +=
+        renderOne(sources, d->severity == Severity::Error ? "error" : "warning", d->caret, d->underlines, d->message);
     for (const Note &note : d->notes)
       text += renderOne(sources, "note", note.range, {}, note.message);
   }

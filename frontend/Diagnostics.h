@@ -35,8 +35,10 @@ public:
   /// More messages than this are dropped, and the text says so.
   static constexpr size_t kMaxMessages = 64;
 
-  void error(ast::Range caret, std::string message, std::vector<ast::Range> underlines = {}, std::vector<Note> notes = {});
-  void warning(ast::Range caret, std::string message, std::vector<ast::Range> underlines = {}, std::vector<Note> notes = {});
+  void error(ast::Range caret, std::string message, std::vector<ast::Range> underlines = {},
+             std::vector<Note> notes = {});
+  void warning(ast::Range caret, std::string message, std::vector<ast::Range> underlines = {},
+               std::vector<Note> notes = {});
   /// An error about the whole file, without a place in it.
   void fileError(std::string message);
 

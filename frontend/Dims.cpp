@@ -185,7 +185,8 @@ std::string Poly::text(const Monomial &monomial, Rational coefficient) {
   for (const auto &[name, exponent] : monomial)
     // n*n reads better than n^2, n^5 better than five factors.
     for (uint32_t i = 0, times = exponent == 2 ? 2 : 1; i < times; ++i)
-      result += fmt::format("{}{}{}", result.empty() ? "" : "*", name, exponent > 2 ? fmt::format("^{}", exponent) : "");
+      result +=
+          fmt::format("{}{}{}", result.empty() ? "" : "*", name, exponent > 2 ? fmt::format("^{}", exponent) : "");
   if (coefficient.denominator != 1)
     result += fmt::format("/{}", coefficient.denominator);
   return result;

@@ -44,8 +44,9 @@ private:
     if (broken.covers(name) || (declared && symbols.isBad(name)))
       return;
     if (const ast::Decl *decl = symbols.find(name); decl && !declared) {
-      std::string_view rest = std::holds_alternative<ast::SamplerDecl>(*decl) ? "a declared sampler; name a kind, such as gaussian"
-                                                                              : "not a sampler";
+      std::string_view rest = std::holds_alternative<ast::SamplerDecl>(*decl)
+                                  ? "a declared sampler; name a kind, such as gaussian"
+                                  : "not a sampler";
       return report(fmt::format("'{}' is {}", name, rest));
     }
     std::vector<std::string_view> candidates;
@@ -85,7 +86,8 @@ private:
       return;
     }
     if (axes != 2)
-      diagnostics.error(binding->shape->range, fmt::format("a draw has rows and a width, found {} {}", axes, axes == 1 ? "axis" : "axes"));
+      diagnostics.error(binding->shape->range,
+                        fmt::format("a draw has rows and a width, found {} {}", axes, axes == 1 ? "axis" : "axes"));
     bool pair = binding->names.size() == 2;
     if (pair && kind.pairs == Pairs::Never)
       report(fmt::format("'{}' cannot draw pairs", name));

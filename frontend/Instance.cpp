@@ -64,7 +64,8 @@ private:
       if (!bound.contains(name) && !mayBind.contains(name))
         unknownDimension(name);
       else if (value < 1 || value > INT32_MAX)
-        diagnostics.fileError(fmt::format("dimension '{}' is a positive whole number below 2147483648, found {}", name, value));
+        diagnostics.fileError(
+            fmt::format("dimension '{}' is a positive whole number below 2147483648, found {}", name, value));
     }
     for (const auto &[name, value] : values)
       bound[name] = value;
@@ -141,7 +142,8 @@ private:
   }
 
   /// The kind behind a name after '~', and its options; declared ones see the file's dimensions only.
-  std::pair<const ast::DrawSpec *, SamplerOptions> resolve(const ast::DrawSpec &spec, const std::map<std::string, Poly> &dims) {
+  std::pair<const ast::DrawSpec *, SamplerOptions> resolve(const ast::DrawSpec &spec,
+                                                           const std::map<std::string, Poly> &dims) {
     const auto *declared = symbols.find<ast::SamplerDecl>(spec.sampler.name);
     const ast::DrawSpec &meant = declared ? declared->draw : spec;
     const SamplerKind &kind = *findSamplerKind(meant.sampler.name);
@@ -184,7 +186,8 @@ private:
 
   /// Adds a sampler once, with its parameters from its formula.
   void sampler(const std::string &name, const Poly &rowWidth, const ast::Range &at) {
-    auto known = std::find_if(instance.samplers.begin(), instance.samplers.end(), [&](auto &s) { return s.name == name; });
+    auto known =
+        std::find_if(instance.samplers.begin(), instance.samplers.end(), [&](auto &s) { return s.name == name; });
     std::optional<int64_t> width = shapes.integer(rowWidth, at);
     if (known != instance.samplers.end() || !width)
       return;
@@ -206,7 +209,8 @@ private:
   void parametersOf(SamplerInfo &info, const SamplerKind &kind) {
     Result<ast::File> formula = samplerFormula(kind, info.options, info.width);
     if (!formula)
-      return diagnostics.fileError(fmt::format("the formula of '{}' is refused:\n{}", info.name, formula.error().what()));
+      return diagnostics.fileError(
+          fmt::format("the formula of '{}' is refused:\n{}", info.name, formula.error().what()));
     DimValues dims;
     for (const ast::Decl &decl : formula->decls)
       if (const auto *dim = std::get_if<ast::DimDecl>(&decl))

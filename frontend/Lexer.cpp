@@ -29,9 +29,7 @@ public:
 
 private:
   char peek(size_t ahead = 0) const { return at + ahead < text.size() ? text[at + ahead] : '\0'; }
-  ast::Range rangeFrom(size_t begin) const {
-    return {source, static_cast<uint32_t>(begin), static_cast<uint32_t>(at)};
-  }
+  ast::Range rangeFrom(size_t begin) const { return {source, static_cast<uint32_t>(begin), static_cast<uint32_t>(at)}; }
 
   void skipBlanks() {
     for (; at < text.size(); ++at) {
@@ -125,8 +123,8 @@ private:
       digits();
       tokens.back().range = rangeFrom(begin);
       tokens.back().kind = TokenKind::Number;
-      diagnostics.error(rangeFrom(begin), fmt::format("expected a digit before the point; write '0{}'",
-                                                      text.substr(begin, at - begin)));
+      diagnostics.error(rangeFrom(begin),
+                        fmt::format("expected a digit before the point; write '0{}'", text.substr(begin, at - begin)));
     } else if (first >= 0x80) {
       diagnostics.error(rangeFrom(begin), "unexpected character: a spec is ASCII outside comments");
     } else if (first < 0x20 || first == 0x7F) {
@@ -148,8 +146,8 @@ private:
 } // namespace
 
 const std::vector<std::string_view> &keywords() {
-  static const std::vector<std::string_view> list = {"attention", "dim",   "draw",    "fn",     "let",  "loss",
-                                                     "map",       "param", "return",  "sampler", "shared", "with"};
+  static const std::vector<std::string_view> list = {"attention", "dim",   "draw",   "fn",      "let",    "loss",
+                                                     "map",       "param", "return", "sampler", "shared", "with"};
   return list;
 }
 

@@ -16,8 +16,8 @@ struct Token {
   TokenKind kind = TokenKind::End;
   ast::Range range = {};
   std::string_view text = {}; ///< of the source
-  double number = 0;     ///< Number
-  bool whole = false;    ///< Number: written without a fraction or an exponent
+  double number = 0;          ///< Number
+  bool whole = false;         ///< Number: written without a fraction or an exponent
   bool firstOnLine = false;
 
   bool is(std::string_view symbolOrKeyword) const {

@@ -24,8 +24,9 @@ RowWidths rowWidths(const AttentionUse &use, const Symbols &symbols, ShapeChecke
       auto [place, isNew] = widths.emplace(b.draw->sampler.name, RowWidth{width, size.range});
       const RowWidth &first = place->second;
       if (!isNew && first.width != width)
-        diagnostics.error(size.range, fmt::format("'{}' draws rows of {} entries here, of {} before: {} is not {}", place->first,
-                                                  width.text(), first.width.text(), width.text(), first.width.text()),
+        diagnostics.error(size.range,
+                          fmt::format("'{}' draws rows of {} entries here, of {} before: {} is not {}", place->first,
+                                      width.text(), first.width.text(), width.text(), first.width.text()),
                           {}, {{first.where, fmt::format("'{}' is first drawn here", place->first)}});
     }
   return widths;
@@ -39,8 +40,8 @@ std::vector<const ast::LossDecl *> allLosses(const ast::File &file) {
   return losses;
 }
 
-std::vector<LossUse> lossesOf(const std::vector<const ast::LossDecl *> &losses, const Symbols &symbols, const RowWidths &widths,
-                              Diagnostics &diagnostics) {
+std::vector<LossUse> lossesOf(const std::vector<const ast::LossDecl *> &losses, const Symbols &symbols,
+                              const RowWidths &widths, Diagnostics &diagnostics) {
   std::vector<LossUse> result;
   for (const ast::LossDecl *loss : losses) {
     if (symbols.isBad(loss->id.name))
@@ -50,10 +51,12 @@ std::vector<LossUse> lossesOf(const std::vector<const ast::LossDecl *> &losses, 
     if (widthP == widths.end() && widthQ == widths.end())
       continue;
     if (widthP != widths.end() && widthQ != widths.end() && widthP->second.width != widthQ->second.width)
-      diagnostics.error(q->range, fmt::format("'{}' draws rows of {} entries, '{}' of {}", p->name, widthP->second.width.text(),
-                                              q->name, widthQ->second.width.text()),
-                        {p->range}, {{widthP->second.where, fmt::format("'{}' is drawn here", p->name)},
-                                     {widthQ->second.where, fmt::format("'{}' is drawn here", q->name)}});
+      diagnostics.error(q->range,
+                        fmt::format("'{}' draws rows of {} entries, '{}' of {}", p->name, widthP->second.width.text(),
+                                    q->name, widthQ->second.width.text()),
+                        {p->range},
+                        {{widthP->second.where, fmt::format("'{}' is drawn here", p->name)},
+                         {widthQ->second.where, fmt::format("'{}' is drawn here", q->name)}});
     result.push_back({loss, p->name, q->name, (widthP != widths.end() ? widthP : widthQ)->second.width});
   }
   return result;
@@ -66,7 +69,8 @@ void checkLoss(const ast::LossDecl &loss, Symbols &symbols, ShapeChecker &shapes
     if (!kind || kind->hasDensity)
       continue;
     bool vowel = std::string_view("aeiou").find(kind->name[0]) != std::string_view::npos;
-    diagnostics.error(arg->range, fmt::format("'{}' has no density: kl cannot use {} '{}' sampler", arg->name, vowel ? "an" : "a", kind->name));
+    diagnostics.error(arg->range, fmt::format("'{}' has no density: kl cannot use {} '{}' sampler", arg->name,
+                                              vowel ? "an" : "a", kind->name));
   }
   for (const ast::NamedArg &named : loss.call->named)
     shapes.positiveConstant(*named.value, "samples", true, {});

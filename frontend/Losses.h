@@ -24,8 +24,8 @@ struct LossUse {
 };
 
 /// Of `losses`, those that draw what has a width in `widths`. Reports two samplers of one loss that disagree.
-std::vector<LossUse> lossesOf(const std::vector<const ast::LossDecl *> &losses, const Symbols &symbols, const RowWidths &widths,
-                              Diagnostics &diagnostics);
+std::vector<LossUse> lossesOf(const std::vector<const ast::LossDecl *> &losses, const Symbols &symbols,
+                              const RowWidths &widths, Diagnostics &diagnostics);
 
 /// Every loss of the file.
 std::vector<const ast::LossDecl *> allLosses(const ast::File &file);

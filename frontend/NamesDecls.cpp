@@ -19,8 +19,8 @@ bool isBuiltinFunction(const std::string &name, Dialect dialect) {
 }
 
 bool isReservedWord(std::string_view name) {
-  constexpr std::string_view words[] = {"d",     "e",  "pos",  "len",   "pi",   "eye",
-                                        "head",  "heads", "index", "O", "grad", "state", "expect"};
+  constexpr std::string_view words[] = {"d",     "e",     "pos", "len",  "pi",    "eye",   "head",
+                                        "heads", "index", "O",   "grad", "state", "expect"};
   return std::find(std::begin(words), std::end(words), name) != std::end(words);
 }
 
@@ -140,7 +140,8 @@ void NameChecker::check(const ast::LossDecl &decl) {
   bool samples = false;
   for (const ast::NamedArg &named : call.named) {
     if (named.name != "samples")
-      diagnostics.error(named.range, fmt::format("unknown argument '{}'{}", named.name, didYouMean(named.name, {"samples"})));
+      diagnostics.error(named.range,
+                        fmt::format("unknown argument '{}'{}", named.name, didYouMean(named.name, {"samples"})));
     else if (std::exchange(samples, true))
       diagnostics.error(named.range, "'samples' is given twice");
     owner = Owner::File;
@@ -159,7 +160,8 @@ void NameChecker::args(const std::vector<ast::Arg> &list, bool attention) {
                                                   "write {0}: [] for a scalar per token",
                                                   arg.id.name));
     for (const ast::ExprRef &size : sizesOf(arg))
-      if (const std::string *lone = loneName(*size); lone && !symbols.find<ast::DimDecl>(*lone) && !locals.contains(*lone)) {
+      if (const std::string *lone = loneName(*size);
+          lone && !symbols.find<ast::DimDecl>(*lone) && !locals.contains(*lone)) {
         ast::Identifier id{*lone, size->range};
         if (*lone == "d" || *lone == "e")
           locals.emplace(*lone, Local{What::Size, size->range});
@@ -252,7 +254,8 @@ void NameChecker::sizes(const std::vector<ast::ExprRef> &list, const ast::Range 
       unknownDimension(*size);
     std::optional<Rational> number = value.valid() ? value.constant() : std::nullopt;
     if (number && (number->denominator != 1 || number->numerator < 1 || number->numerator > INT32_MAX))
-      diagnostics.error(size->range, fmt::format("a size is a positive whole number below 2147483648, found {}", value.text()));
+      diagnostics.error(size->range,
+                        fmt::format("a size is a positive whole number below 2147483648, found {}", value.text()));
   }
 }
 

@@ -52,7 +52,8 @@ void NameChecker::call(const ast::Expr &e, Where where) {
     return specialCall(e, where, *special);
   if (const auto *map = symbols.find<ast::MapDecl>(e.name)) {
     if (where != Where::Value)
-      return diagnostics.error(e.op, fmt::format("a map cannot be applied here: '{}' turns tokens' rows into rows", e.name));
+      return diagnostics.error(e.op,
+                               fmt::format("a map cannot be applied here: '{}' turns tokens' rows into rows", e.name));
     return arity(e, map->args.size(), map->args.size(), &map->id);
   }
   if (const ast::FnDecl *fn = symbols.findFn(e.name)) {
@@ -85,7 +86,8 @@ void NameChecker::unknownFunction(const ast::Expr &e) {
   if (locals.contains(e.name))
     return diagnostics.error(e.op, fmt::format("'{0}' is a value, not a function; write '*' to multiply", e.name));
   if (findSamplerKind(e.name))
-    return diagnostics.error(e.op, fmt::format("'{0}' is a sampler, not a function; write draw W: [m, d] ~ {0}", e.name));
+    return diagnostics.error(e.op,
+                             fmt::format("'{0}' is a sampler, not a function; write draw W: [m, d] ~ {0}", e.name));
   std::vector<std::string_view> candidates;
   for (const Elementary &f : elementaryFunctions())
     candidates.push_back(f.name);
@@ -106,8 +108,9 @@ void NameChecker::arity(const ast::Expr &e, size_t least, size_t most, const ast
   std::vector<Note> notes;
   if (declared)
     notes.push_back({declared->range, fmt::format("'{}' is declared here", e.name)});
-  diagnostics.error(e.op, fmt::format("'{}' takes {} argument{}, found {}", e.name, expected, most == 1 ? "" : "s", e.args.size()),
-                    {}, std::move(notes));
+  diagnostics.error(
+      e.op, fmt::format("'{}' takes {} argument{}, found {}", e.name, expected, most == 1 ? "" : "s", e.args.size()),
+      {}, std::move(notes));
 }
 
 bool NameChecker::isDimension(const std::string &name) const {
@@ -121,7 +124,8 @@ void NameChecker::name(const ast::Expr &e, Where where) {
   if (auto local = locals.find(e.name); local != locals.end() && local->second.what != What::Size) {
     local->second.used = true;
     if (where == Where::Option)
-      diagnostics.error(e.range, fmt::format("an option of a sampler is made of numbers, dimensions and pi; '{}' is none", e.name));
+      diagnostics.error(
+          e.range, fmt::format("an option of a sampler is made of numbers, dimensions and pi; '{}' is none", e.name));
     else if (where != Where::Value)
       initialName(e, where, local->second);
     return;
@@ -135,13 +139,15 @@ void NameChecker::name(const ast::Expr &e, Where where) {
 /// A local name in an initial value: only earlier params may stand there, and only shared ones in a shared param.
 void NameChecker::initialName(const ast::Expr &e, Where where, const Local &local) {
   if (local.what != What::Param)
-    diagnostics.error(e.range, fmt::format("an initial value is made of numbers, dimensions, pi and earlier params; "
-                                           "'{}' is none",
-                                           e.name),
+    diagnostics.error(e.range,
+                      fmt::format("an initial value is made of numbers, dimensions, pi and earlier params; "
+                                  "'{}' is none",
+                                  e.name),
                       {}, {{local.range, fmt::format("'{}' is declared here", e.name)}});
   else if (where == Where::SharedInitial && !local.shared)
-    diagnostics.error(e.range, fmt::format("a shared param cannot start from '{}', which has one value per head", e.name),
-                      {}, {{local.range, fmt::format("'{}' is declared here", e.name)}});
+    diagnostics.error(e.range,
+                      fmt::format("a shared param cannot start from '{}', which has one value per head", e.name), {},
+                      {{local.range, fmt::format("'{}' is declared here", e.name)}});
 }
 
 /// Names that the language gives a meaning; false when `e` is none of them.
@@ -159,7 +165,8 @@ bool NameChecker::constantName(const ast::Expr &e, Where where) {
     if (!initial)
       diagnostics.error(e.range, "'index' stands only in the initial value of a param");
   } else if (e.name == "eye") {
-    diagnostics.error(e.range, initial ? "'eye' must stand alone" : "'eye' stands only as the initial value of a param");
+    diagnostics.error(e.range,
+                      initial ? "'eye' must stand alone" : "'eye' stands only as the initial value of a param");
   } else {
     return false;
   }

@@ -44,8 +44,9 @@ public:
     for (const ast::Option &option : call.options) {
       bool isDecay = option.name == "decay" || option.name == "log_decay";
       if (isDecay && call.name == "linear" && !seen.contains("causal"))
-        diagnostics.error(option.range, fmt::format("'{}' needs 'causal': it weighs key j by the distance to a later query i",
-                                                    option.name));
+        diagnostics.error(
+            option.range,
+            fmt::format("'{}' needs 'causal': it weighs key j by the distance to a later query i", option.name));
     }
     conflict();
   }
@@ -65,7 +66,8 @@ private:
         return nullptr;
       }
     }
-    diagnostics.error(option.range, fmt::format("unknown option '{}'{}", option.name, didYouMean(option.name, candidates)));
+    diagnostics.error(option.range,
+                      fmt::format("unknown option '{}'{}", option.name, didYouMean(option.name, candidates)));
     return nullptr;
   }
 
@@ -77,7 +79,8 @@ private:
     if (rule.takes != Takes::Arguments)
       return;
     if (option.value)
-      diagnostics.error(option.range, "write normalize, normalize(eps = c), normalize(clamp = c) or normalize(signed = c)");
+      diagnostics.error(option.range,
+                        "write normalize, normalize(eps = c), normalize(clamp = c) or normalize(signed = c)");
     for (size_t i = 0; i < option.args.size(); ++i) {
       const ast::NamedArg &arg = option.args[i];
       if (arg.name != "eps" && arg.name != "clamp" && arg.name != "signed")

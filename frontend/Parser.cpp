@@ -370,7 +370,8 @@ Parsed parse(std::string text, std::string name, Dialect dialect, Diagnostics &d
   Parsed parsed;
   parsed.file.sources.push_back({std::move(name), std::move(text), 0});
   if (parsed.file.sources[0].text.size() > kMaxFileBytes) {
-    diagnostics.fileError(fmt::format("the file has {} bytes; a spec has at most 1 MiB", parsed.file.sources[0].text.size()));
+    diagnostics.fileError(
+        fmt::format("the file has {} bytes; a spec has at most 1 MiB", parsed.file.sources[0].text.size()));
     parsed.file.sources[0].text.clear();
     return parsed;
   }

@@ -26,7 +26,8 @@ ast::ExprRef Parser::make(ast::Expr e, size_t firstToken) {
   for (const ast::NamedArg &arg : e.named)
     e.depth = std::max(e.depth, arg.value->depth + 1);
   if (e.depth > kMaxDepth) {
-    diagnostics.error(e.op, fmt::format("the expression is too deep: more than {} operators below each other", kMaxDepth));
+    diagnostics.error(e.op,
+                      fmt::format("the expression is too deep: more than {} operators below each other", kMaxDepth));
     return nullptr;
   }
   return std::make_shared<const ast::Expr>(std::move(e));
@@ -55,7 +56,8 @@ ast::ExprRef Parser::expr() {
   ast::ExprRef value = sum();
   if (!value || !peek().is("with"))
     return value;
-  bool bare = isCallThatTakesOptions(*value) && value->range.begin == tokens[first].range.begin && value->options.empty();
+  bool bare =
+      isCallThatTakesOptions(*value) && value->range.begin == tokens[first].range.begin && value->options.empty();
   if (!bare)
     return fail("'with' must follow a bare linear(...) or softmax_attention(...)");
   next();
@@ -107,7 +109,8 @@ ast::ExprRef Parser::sum() {
     ast::ExprRef right = product();
     if (!right)
       return nullptr;
-    left = make({.kind = op.text == "+" ? ExprKind::Add : ExprKind::Subtract, .op = op.range, .args = {left, right}}, first);
+    left = make({.kind = op.text == "+" ? ExprKind::Add : ExprKind::Subtract, .op = op.range, .args = {left, right}},
+                first);
   }
   return left;
 }

@@ -72,9 +72,9 @@ private:
   std::vector<Token> tokens;
   size_t at = 0;
   uint32_t nesting = 0;
-  uint32_t openNorms = 0;      ///< '|' at an operator's place closes the innermost
-  std::string currentName;     ///< of the declaration being parsed, or empty before it is known
-  bool failedBinding = false;  ///< a binding of the current body could not be read
+  uint32_t openNorms = 0;     ///< '|' at an operator's place closes the innermost
+  std::string currentName;    ///< of the declaration being parsed, or empty before it is known
+  bool failedBinding = false; ///< a binding of the current body could not be read
 };
 
 /// How a message calls a token: 'found ...'.

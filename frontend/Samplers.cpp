@@ -23,7 +23,8 @@ const SamplerKind *findSamplerKind(std::string_view name) {
 
 Result<ast::File> samplerFormula(const SamplerKind &kind, const SamplerOptions &options, int64_t width) {
   Diagnostics diagnostics;
-  Parsed parsed = parse(kind.formula(options, width), "sampler " + std::string(kind.name), Dialect::Internal, diagnostics);
+  Parsed parsed =
+      parse(kind.formula(options, width), "sampler " + std::string(kind.name), Dialect::Internal, diagnostics);
   check(parsed.file, parsed.broken, Dialect::Internal, diagnostics);
   if (diagnostics.hasErrors())
     return Error(diagnostics.render(parsed.file.sources));

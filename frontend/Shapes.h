@@ -131,7 +131,7 @@ private:
   Diagnostics &diagnostics;
   const DimValues *bound;
   std::vector<CallSite> calls;
-  AttentionUse *use = nullptr; ///< of the attention being walked
+  AttentionUse *use = nullptr;                                 ///< of the attention being walked
   std::unordered_map<std::string, Frame::Local> formulaParams; ///< of a sampler's `sample`, seen by its densities
 };
 

@@ -169,8 +169,8 @@ Value ShapeChecker::map(const ast::Expr &e, const ast::MapDecl &decl, const std:
 }
 
 /// Fits one argument to its declared shape: binds the sizes that are names (`lone`), compares the others.
-bool ShapeChecker::bindArg(const ast::Expr &call, const ast::MapDecl &decl, size_t index, const Value &value, Frame &inner,
-                           bool lone) {
+bool ShapeChecker::bindArg(const ast::Expr &call, const ast::MapDecl &decl, size_t index, const Value &value,
+                           Frame &inner, bool lone) {
   const ast::Arg &arg = decl.args[index];
   std::vector<ast::ExprRef> sizes = sizesOf(arg);
   std::vector<Note> declared = {{arg.id.range, fmt::format("'{}' is declared here", arg.id.name)}};
@@ -189,7 +189,8 @@ bool ShapeChecker::bindArg(const ast::Expr &call, const ast::MapDecl &decl, size
   if (lone)
     return true;
   for (size_t axis = 0; axis < sizes.size() && fits; ++axis) {
-    expected.push_back(sizeOf(*sizes[axis], [&](const std::string &name) { return lookup(name, inner.dims); }, nullptr));
+    expected.push_back(
+        sizeOf(*sizes[axis], [&](const std::string &name) { return lookup(name, inner.dims); }, nullptr));
     fits &= expected.back() == value.shape[axis];
   }
   if (fits)
@@ -225,8 +226,9 @@ void ShapeChecker::own(const ast::Expr *call, const ast::Identifier &id, const a
       continue;
     for (const auto &[name, size] : frame.dims)
       if (const Poly &first = owner.dims.at(name); first != size)
-        error(call->op, fmt::format("'{}' owns params or draws and is applied at two widths: {} is {} here and {} before",
-                                    id.name, name, size.text(), first.text()),
+        error(call->op,
+              fmt::format("'{}' owns params or draws and is applied at two widths: {} is {} here and {} before",
+                          id.name, name, size.text(), first.text()),
               {}, {{owner.firstCall, fmt::format("'{}' is first applied here", id.name)}});
     return;
   }

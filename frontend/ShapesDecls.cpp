@@ -59,8 +59,9 @@ AttentionUse ShapeChecker::checkAttention(const ast::AttentionDecl &attention) {
   result.result = body(attention.body, frame);
   const Value &value = result.result;
   if (value.valid && (value.side != Side::Query || value.shape.size() != 1))
-    error(attention.body.result->range, fmt::format("an attention returns a query-side vector, found a {}{}", describe(value),
-                                                    value.side == Side::None ? " without a side" : ""));
+    error(attention.body.result->range,
+          fmt::format("an attention returns a query-side vector, found a {}{}", describe(value),
+                      value.side == Side::None ? " without a side" : ""));
   use = nullptr;
   return result;
 }
@@ -154,8 +155,9 @@ void ShapeChecker::initial(const ast::Binding &b, const PolyShape &shape, Frame 
   if (!value.valid || value.shape.empty() || value.shape == shape || row)
     return;
   std::string why = difference(value.shape, shape);
-  error(b.value->range, fmt::format("'{}' is {}, its initial value {}{}{}", b.names[0].name, text(shape), text(value.shape),
-                                    why.empty() ? "" : ": ", why),
+  error(b.value->range,
+        fmt::format("'{}' is {}, its initial value {}{}{}", b.names[0].name, text(shape), text(value.shape),
+                    why.empty() ? "" : ": ", why),
         {}, {{b.names[0].range, fmt::format("'{}' is declared here", b.names[0].name)}});
 }
 
@@ -176,7 +178,7 @@ std::optional<int64_t> ShapeChecker::integer(const Poly &value, const ast::Range
     error(at, fmt::format("dimension '{}' has no value", *missing));
     return std::nullopt;
   }
-  std::string found = !number                       ? "something larger"
+  std::string found = !number                    ? "something larger"
                       : number->denominator == 1 ? fmt::format("{}", number->numerator)
                                                  : fmt::format("{}/{}", number->numerator, number->denominator);
   error(at, fmt::format("a size is a positive whole number below 2147483648, found {} = {}", value.text(), found));

@@ -196,12 +196,14 @@ Value ShapeChecker::languageName(const ast::Expr &e, Frame &frame) {
   return {};
 }
 
-std::optional<Side> ShapeChecker::joinSides(Side a, Side b, const ast::Range &caret, std::vector<ast::Range> underlines) {
+std::optional<Side> ShapeChecker::joinSides(Side a, Side b, const ast::Range &caret,
+                                            std::vector<ast::Range> underlines) {
   if (a == Side::None || a == b)
     return b;
   if (b == Side::None)
     return a;
-  error(caret, "mixes a query-side value with a key-side value; only linear(...) may combine them", std::move(underlines));
+  error(caret, "mixes a query-side value with a key-side value; only linear(...) may combine them",
+        std::move(underlines));
   return std::nullopt;
 }
 
@@ -251,7 +253,8 @@ Value ShapeChecker::pointwise(const ast::Expr &e, const Value &a, const Value &b
     std::string why = difference(a.shape, b.shape);
     if (why.empty())
       why = fmt::format("{} is not {}", a.shape.back().text(), b.shape.back().text());
-    error(e.op, fmt::format("{}: {}", cannot(e, a, b), why), {e.args[0]->range, e.args[1]->range}, declarations(e, frame));
+    error(e.op, fmt::format("{}: {}", cannot(e, a, b), why), {e.args[0]->range, e.args[1]->range},
+          declarations(e, frame));
     value.valid = false;
   }
   return value;
@@ -264,7 +267,9 @@ Value ShapeChecker::matVec(const ast::Expr &e, const Value &a, const Value &b, F
   if (a.shape.size() == 2 && b.shape.size() == 1) {
     value.valid = a.shape[1] == b.shape[0];
     if (!value.valid)
-      error(e.op, fmt::format("cannot contract {} with {}: {} is not {}", text(a.shape), text(b.shape), a.shape[1].text(), b.shape[0].text()),
+      error(e.op,
+            fmt::format("cannot contract {} with {}: {} is not {}", text(a.shape), text(b.shape), a.shape[1].text(),
+                        b.shape[0].text()),
             operands, declarations(e, frame));
     value.shape = {a.shape[0]};
     return value;
@@ -276,8 +281,8 @@ Value ShapeChecker::matVec(const ast::Expr &e, const Value &a, const Value &b, F
     hint = "; the matrix stands on the left";
   else if (a.shape.empty() || b.shape.empty())
     hint = "; write '*' to multiply by a scalar";
-  error(e.op, fmt::format("'@' takes a matrix and a vector, found {} and {}{}", text(a.shape), text(b.shape), hint), operands,
-        declarations(e, frame));
+  error(e.op, fmt::format("'@' takes a matrix and a vector, found {} and {}{}", text(a.shape), text(b.shape), hint),
+        operands, declarations(e, frame));
   return value;
 }
 
@@ -322,11 +327,13 @@ Value ShapeChecker::rowToScalar(const ast::Expr &e, std::string_view what, const
 void ShapeChecker::warnPower(const ast::Expr &e, const Value &exponent, const Frame &frame) {
   const ast::Expr &base = *e.args[0];
   // d^(1/4) is an ordinary scale; only an exponent that varies can be meant as an exponential.
-  bool suspicious = base.kind == ExprKind::Name && (base.name == "e" || (base.name == "d" && exponent.valid && !exponent.constant));
+  bool suspicious =
+      base.kind == ExprKind::Name && (base.name == "e" || (base.name == "d" && exponent.valid && !exponent.constant));
   if (!suspicious || frame.locals.contains(base.name))
     return;
   const std::string &owner = base.name == "e" ? frame.widthE : frame.widthD;
-  warning(base.range, fmt::format("'{}' is the width of {} here; write exp(x)", base.name, owner.empty() ? "V" : owner));
+  warning(base.range,
+          fmt::format("'{}' is the width of {} here; write exp(x)", base.name, owner.empty() ? "V" : owner));
 }
 
 /// Checks every size of a new shape, which may be too large, or no integer once it is bound.

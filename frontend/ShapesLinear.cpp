@@ -32,8 +32,9 @@ Value ShapeChecker::attend(const ast::Expr &e, const std::vector<Value> &args, F
     valid &= arg.valid;
   }
   if (valid && args[0].shape != args[1].shape) {
-    error(e.args[1]->range, fmt::format("the query has {} features, the key {}: {}", args[0].shape[0].text(),
-                                        args[1].shape[0].text(), difference(args[0].shape, args[1].shape)),
+    error(e.args[1]->range,
+          fmt::format("the query has {} features, the key {}: {}", args[0].shape[0].text(), args[1].shape[0].text(),
+                      difference(args[0].shape, args[1].shape)),
           {e.args[0]->range});
     valid = false;
   }
@@ -56,7 +57,8 @@ void ShapeChecker::option(const ast::Option &option, const Value &q, const Value
     return;
   const ast::Range &at = option.value->range;
   if (option.name == "mask" && value.side != Side::Key)
-    error(at, fmt::format("'mask' is a key-side scalar, found a {}", value.side == Side::None ? "scalar without a side" : "query-side scalar"));
+    error(at, fmt::format("'mask' is a key-side scalar, found a {}",
+                          value.side == Side::None ? "scalar without a side" : "query-side scalar"));
   if ((option.name == "decay" || option.name == "log_decay") && value.side == Side::Query)
     error(at, fmt::format("'{}' is a scalar per head or a key-side scalar, found a query-side scalar", option.name));
   if (option.name == "decay" && value.number && !(*value.number >= 0))
@@ -85,7 +87,9 @@ void ShapeChecker::normalize(const ast::Option &option, const Value &q, const Va
   }
   bool positive = q.low >= 0 && k.low >= 0;
   if (option.args.empty() && q.valid && k.valid && !positive)
-    warning(option.range, "features may be negative here, so the normaliser may vanish; use normalize(signed = ...) or a positive map");
+    warning(
+        option.range,
+        "features may be negative here, so the normaliser may vanish; use normalize(signed = ...) or a positive map");
 }
 
 } // namespace yaglom

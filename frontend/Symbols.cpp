@@ -118,7 +118,8 @@ const ast::FnDecl *Symbols::findFn(const std::string &name) const {
 std::vector<ast::ExprRef> sizesOf(const ast::Arg &arg) {
   if (arg.shape)
     return arg.shape->sizes;
-  ast::Expr size{.kind = ExprKind::Name, .range = arg.id.range, .op = arg.id.range, .name = arg.id.name == "V" ? "e" : "d"};
+  ast::Expr size{
+      .kind = ExprKind::Name, .range = arg.id.range, .op = arg.id.range, .name = arg.id.name == "V" ? "e" : "d"};
   return {std::make_shared<const ast::Expr>(std::move(size))};
 }
 
@@ -140,8 +141,6 @@ bool sameExpr(const ast::Expr &a, const ast::Expr &b, int levels) {
   return true;
 }
 
-bool isBinary(const ast::Expr &e) {
-  return e.kind >= ExprKind::Add && e.kind <= ExprKind::MatVec;
-}
+bool isBinary(const ast::Expr &e) { return e.kind >= ExprKind::Add && e.kind <= ExprKind::MatVec; }
 
 } // namespace yaglom

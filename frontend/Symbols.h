@@ -3,8 +3,8 @@
 #pragma once
 
 #include "frontend/Ast.h"
-#include "frontend/Dims.h"
 #include "frontend/Diagnostics.h"
+#include "frontend/Dims.h"
 
 #include <functional>
 #include <string>

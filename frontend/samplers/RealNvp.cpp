@@ -122,7 +122,7 @@ std::string formula(const SamplerOptions &options, int64_t width) { return FlowT
 const SamplerKind &realNvpSampler() {
   static const SamplerKind kind{
       .name = "realnvp",
-      .options = {{.name = "layers"}, {.name = "hidden"}},
+      .options = {{.name = "layers", .most = 512}, {.name = "hidden"}},
       .hasParameters = true,
       .hasDensity = true,
       .formula = formula,

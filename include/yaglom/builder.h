@@ -68,7 +68,8 @@ YAGLOM_API Expr operator-(const Operand &a);
 YAGLOM_API Expr call(const std::string &name, const std::vector<Expr> &args,
                      std::source_location where = std::source_location::current());
 
-#define YAGLOM_FUNCTION(name) YAGLOM_API Expr name(const Expr &x, std::source_location = std::source_location::current());
+#define YAGLOM_FUNCTION(name)                                                                                          \
+  YAGLOM_API Expr name(const Expr &x, std::source_location = std::source_location::current());
 YAGLOM_FUNCTION(exp)
 YAGLOM_FUNCTION(exp2)
 YAGLOM_FUNCTION(expm1)
@@ -204,13 +205,19 @@ public:
   Expr d(Where where = Where::current()) const;
   Expr e(Where where = Where::current()) const;
   /// A learned tensor that starts at a value, or as a sample. Shared ones are one for all heads.
-  Expr param(const std::string &name, const std::vector<Expr> &shape, const Expr &initial, Where where = Where::current());
-  Expr param(const std::string &name, const std::vector<Expr> &shape, const Sampler &from, Where where = Where::current());
-  Expr sharedParam(const std::string &name, const std::vector<Expr> &shape, const Expr &initial, Where where = Where::current());
-  Expr sharedParam(const std::string &name, const std::vector<Expr> &shape, const Sampler &from, Where where = Where::current());
+  Expr param(const std::string &name, const std::vector<Expr> &shape, const Expr &initial,
+             Where where = Where::current());
+  Expr param(const std::string &name, const std::vector<Expr> &shape, const Sampler &from,
+             Where where = Where::current());
+  Expr sharedParam(const std::string &name, const std::vector<Expr> &shape, const Expr &initial,
+                   Where where = Where::current());
+  Expr sharedParam(const std::string &name, const std::vector<Expr> &shape, const Sampler &from,
+                   Where where = Where::current());
   /// A random tensor, and a pair of them.
-  Expr draw(const std::string &name, const std::vector<Expr> &shape, const Sampler &from, Where where = Where::current());
-  Expr sharedDraw(const std::string &name, const std::vector<Expr> &shape, const Sampler &from, Where where = Where::current());
+  Expr draw(const std::string &name, const std::vector<Expr> &shape, const Sampler &from,
+            Where where = Where::current());
+  Expr sharedDraw(const std::string &name, const std::vector<Expr> &shape, const Sampler &from,
+                  Where where = Where::current());
   std::pair<Expr, Expr> drawPair(const std::string &first, const std::string &second, const std::vector<Expr> &shape,
                                  const Sampler &from, Where where = Where::current());
   /// Names a value. One that is used several times should have a name.
@@ -239,16 +246,20 @@ public:
   /// As in a map; d and e are the widths of Q and K, and of V.
   Expr d(Where where = Where::current()) const { return body.d(where); }
   Expr e(Where where = Where::current()) const { return body.e(where); }
-  Expr param(const std::string &name, const std::vector<Expr> &shape, const Expr &initial, Where where = Where::current()) {
+  Expr param(const std::string &name, const std::vector<Expr> &shape, const Expr &initial,
+             Where where = Where::current()) {
     return body.param(name, shape, initial, where);
   }
-  Expr param(const std::string &name, const std::vector<Expr> &shape, const Sampler &from, Where where = Where::current()) {
+  Expr param(const std::string &name, const std::vector<Expr> &shape, const Sampler &from,
+             Where where = Where::current()) {
     return body.param(name, shape, from, where);
   }
-  Expr sharedParam(const std::string &name, const std::vector<Expr> &shape, const Expr &initial, Where where = Where::current()) {
+  Expr sharedParam(const std::string &name, const std::vector<Expr> &shape, const Expr &initial,
+                   Where where = Where::current()) {
     return body.sharedParam(name, shape, initial, where);
   }
-  Expr draw(const std::string &name, const std::vector<Expr> &shape, const Sampler &from, Where where = Where::current()) {
+  Expr draw(const std::string &name, const std::vector<Expr> &shape, const Sampler &from,
+            Where where = Where::current()) {
     return body.draw(name, shape, from, where);
   }
   Expr let(const std::string &name, const Expr &value, Where where = Where::current()) {

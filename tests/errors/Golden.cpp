@@ -80,7 +80,8 @@ std::string document(const std::vector<Case> &cases) {
   for (const Case &c : cases) {
     if (c.spec.size() > longest)
       continue;
-    text += fmt::format("\n## {}\n\n```text\n{}```\n\n```text\n{}```\n", c.name.substr(0, c.name.size() - 4), c.spec, c.expected);
+    text += fmt::format("\n## {}\n\n```text\n{}```\n\n```text\n{}```\n", c.name.substr(0, c.name.size() - 4), c.spec,
+                        c.expected);
   }
   return text;
 }

@@ -50,7 +50,8 @@ TEST_CASE("every message in the sources of the front end occurs in some golden f
 }
 
 TEST_CASE("a message that no golden file shows is noticed") {
-  std::vector<std::string> formats = messageFormats("x; diagnostics.error(r, fmt::format(\"never {} said before\", \"a)\")); y;");
+  std::vector<std::string> formats =
+      messageFormats("x; diagnostics.error(r, fmt::format(\"never {} said before\", \"a)\")); y;");
   REQUIRE(formats == std::vector<std::string>{"never {} said before"});
   CHECK_FALSE(occurs(formats[0], "spec:1:1: error: never once said\n"));
   CHECK(occurs(formats[0], "spec:1:1: error: never once said before\n"));

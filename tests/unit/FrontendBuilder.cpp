@@ -28,7 +28,8 @@ Spec performer() {
     Expr u = f.let("u", x / pow(f.d(), Expr(1) / 4));
     return exp(matmul(W, u) - pow(norm(u), 2) / 2) / sqrt(m);
   });
-  spec.attention("performer", [&](AttentionScope &a) { return linear(favor(a.Q), favor(a.K), a.V).causal().normalize(); });
+  spec.attention("performer",
+                 [&](AttentionScope &a) { return linear(favor(a.Q), favor(a.K), a.V).causal().normalize(); });
   return spec;
 }
 

@@ -107,7 +107,8 @@ TEST_CASE("T12: the warning asks both features, and only under bare normalize") 
 }
 
 TEST_CASE("T2: sizes are compared as polynomials") {
-  CHECK(messages("dim m = 4\nmap f(x) -> [m + d] = g([x; x]) + h(x)\n").find("unknown function 'g'") != std::string::npos);
+  CHECK(messages("dim m = 4\nmap f(x) -> [m + d] = g([x; x]) + h(x)\n").find("unknown function 'g'") !=
+        std::string::npos);
   CHECK(messages("map f(x: [n], y: [n + n]) -> [n*3] = [y; x]\n").empty());
   CHECK(messages("map f(x) -> [1 + d + d*d] = [1; x; outer(x, x)]\n").empty());
   CHECK(messages("map f(x: [2*n], y: [n]) -> [n] { let (a, b) = split(x) return a + b + y }\n").empty());
@@ -138,7 +139,8 @@ TEST_CASE("T8: a value without a side fits any place") {
 }
 
 TEST_CASE("T11: position belongs to the row that a map is applied to") {
-  CHECK(messages("fn turn(x) = x * cos(pos)\nmap f(x) = turn(x)\nattention a(Q; K, V) = linear(f(Q), f(K), V)\n").empty());
+  CHECK(messages("fn turn(x) = x * cos(pos)\nmap f(x) = turn(x)\nattention a(Q; K, V) = linear(f(Q), f(K), V)\n")
+            .empty());
   CHECK(messages("attention a(Q; K, V) = linear(Q / len, K, V)\n").empty());
 }
 
@@ -166,7 +168,8 @@ TEST_CASE("line breaks mean nothing") {
 }
 
 TEST_CASE("one file yields several errors, in the order of the source") {
-  std::string text = messages("map f(x) = exq(x)\nmap g(x = x\nmap h(x) { let y = 2 x let z = (y return z }\nmap k(x) = x + [x; x]\n");
+  std::string text =
+      messages("map f(x) = exq(x)\nmap g(x = x\nmap h(x) { let y = 2 x let z = (y return z }\nmap k(x) = x + [x; x]\n");
   CHECK(count(text, "error: ") == 5);
   CHECK(text.find(":1:") < text.find(":2:"));
   CHECK(text.find(":3:") < text.find(":4:"));
@@ -175,7 +178,8 @@ TEST_CASE("one file yields several errors, in the order of the source") {
 TEST_CASE("a mistake is said once, not at every use") {
   CHECK(count(messages("fn g(x) = x + [x; x]\nmap f(x) = g(x) * g(x)\nattention a(Q; K, V) = linear(f(Q), f(K), V)\n"),
               "error: ") == 1);
-  CHECK(count(messages("map f(x) = y\nmap g(x) = f(f(x))\nattention a(Q; K, V) = linear(g(Q), f(K), V)\n"), "error: ") == 1);
+  CHECK(count(messages("map f(x) = y\nmap g(x) = f(f(x))\nattention a(Q; K, V) = linear(g(Q), f(K), V)\n"),
+              "error: ") == 1);
   CHECK(count(messages("dim m = = 3\nmap f(x) { param W: [m, d] = 1 return W @ x / m }\n"), "error: ") == 1);
 }
 
@@ -201,7 +205,8 @@ TEST_CASE("nesting of 256, chains of 4096 and text of 1 MiB are accepted, one mo
 TEST_CASE("a spec that explodes by inlining is refused quickly") {
   std::string text = "fn f0(x) = x + x\n";
   for (int i = 1; i < 60; ++i)
-    text += "fn f" + std::to_string(i) + "(x) = f" + std::to_string(i - 1) + "(x) * f" + std::to_string(i - 1) + "(x)\n";
+    text +=
+        "fn f" + std::to_string(i) + "(x) = f" + std::to_string(i - 1) + "(x) * f" + std::to_string(i - 1) + "(x)\n";
   CHECK(count(messages(text), "operations after inlining") > 0);
   std::string many = "fn f(x) = x";
   for (int i = 0; i < 4000; ++i)
@@ -229,7 +234,8 @@ TEST_CASE("too many messages are cut off") {
 }
 
 TEST_CASE("carets align under tabs and shown lines are cut to what matters") {
-  CHECK(contains(messages("map f(x) =\t\ty\n"), "t.phi:1:13: error: unknown name 'y'\nmap f(x) =\t\ty\n          \t\t^\n"));
+  CHECK(contains(messages("map f(x) =\t\ty\n"),
+                 "t.phi:1:13: error: unknown name 'y'\nmap f(x) =\t\ty\n          \t\t^\n"));
   std::string longLine = messages("map f(x) = " + std::string(3000, ' ') + "y" + std::string(3000, ' ') + "\n");
   CHECK(contains(longLine, "t.phi:1:3012: error"));
   CHECK(longLine.size() < 600);
@@ -239,7 +245,8 @@ TEST_CASE("carets align under tabs and shown lines are cut to what matters") {
 TEST_CASE("a file that cannot be read is said to be so") {
   Result<Spec> spec = Spec::parseFile("/nonexistent/x.phi");
   REQUIRE_FALSE(spec);
-  CHECK(std::string(spec.error().what()) == "/nonexistent/x.phi: error: cannot read the file: No such file or directory\n");
+  CHECK(std::string(spec.error().what()) ==
+        "/nonexistent/x.phi: error: cannot read the file: No such file or directory\n");
   CHECK_FALSE(Spec::parseFile("/"));
 }
 

@@ -32,7 +32,8 @@ Bound bindFile(const std::string &path, const std::string &name, const DimValues
 } // namespace
 
 TEST_CASE("an instance lists inputs and params of flexformer_n in order") {
-  Bound bound = bindFile("/examples/specs/flexformer_n.phi", "flexformer_n_attention", {{"d", 16}, {"e", 12}, {"n", 8}});
+  Bound bound =
+      bindFile("/examples/specs/flexformer_n.phi", "flexformer_n_attention", {{"d", 16}, {"e", 12}, {"n", 8}});
   const Instance &i = bound.instance;
   REQUIRE(i.inputs.size() == 3);
   CHECK(i.inputs[0].name == "Q");

@@ -47,13 +47,12 @@ TEST_CASE("numbers print in the fewest digits that give the same double") {
 
 TEST_CASE("bodies with bindings print one binding a line") {
   CHECK(printed("map f(x:[d])->[2*d]{shared param s:[]=1 draw(A,B):[d,d]~gaussian(scale=2)\n"
-                "let (u,v)=split([x;x]) return [A@u*s;B@v]}") ==
-        "map f(x: [d]) -> [2*d] {\n"
-        "  shared param s: [] = 1\n"
-        "  draw (A, B): [d, d] ~ gaussian(scale = 2)\n"
-        "  let (u, v) = split([x; x])\n"
-        "  return [A @ u * s; B @ v]\n"
-        "}\n");
+                "let (u,v)=split([x;x]) return [A@u*s;B@v]}") == "map f(x: [d]) -> [2*d] {\n"
+                                                                 "  shared param s: [] = 1\n"
+                                                                 "  draw (A, B): [d, d] ~ gaussian(scale = 2)\n"
+                                                                 "  let (u, v) = split([x; x])\n"
+                                                                 "  return [A @ u * s; B @ v]\n"
+                                                                 "}\n");
 }
 
 TEST_CASE("every spec of the repository checks, and its printed text prints itself") {
