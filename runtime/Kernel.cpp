@@ -85,9 +85,10 @@ double Kernel::necessaryMultiplyAdds(int64_t batch, int64_t heads, int64_t query
   const std::shared_ptr<const compiler::Program> &program = impl->compiled->program;
   if (!program)
     return 0;
-  const double ofHead = program->multiplyAddsPerQuery * static_cast<double>(queryLength) +
-                        program->multiplyAddsPerKey * static_cast<double>(keyLength) +
-                        program->multiplyAddsPerPair * static_cast<double>(queryLength) * static_cast<double>(keyLength);
+  const double ofHead =
+      program->multiplyAddsPerQuery * static_cast<double>(queryLength) +
+      program->multiplyAddsPerKey * static_cast<double>(keyLength) +
+      program->multiplyAddsPerPair * static_cast<double>(queryLength) * static_cast<double>(keyLength);
   return ofHead * static_cast<double>(batch) * static_cast<double>(heads);
 }
 
