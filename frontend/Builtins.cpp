@@ -24,7 +24,7 @@ constexpr Elementary kElementary[] = {
     {"log1p", 1, 1, false, [](double x, double) { return std::log1p(x); }},
     {"max", 2, 2, false, [](double x, double y) { return x >= y ? x : y; }},
     {"min", 2, 2, false, [](double x, double y) { return x <= y ? x : y; }},
-    {"relu", 1, 1, true, [](double x, double) { return x > 0 ? x : 0; }},
+    {"relu", 1, 1, true, [](double x, double) { return x < 0 ? 0 : x; }},
     {"rsqrt", 1, 1, true, [](double x, double) { return 1 / std::sqrt(x); }},
     {"sigmoid", 1, 1, true, [](double x, double) { return sigmoid(x); }},
     {"sign", 1, 1, false, [](double x, double) { return sign(x); }},

@@ -7,6 +7,10 @@
 #include "tests/unit/Frontend.h"
 
 #include <cmath>
+#include <fstream>
+#include <iterator>
+#include <map>
+#include <regex>
 
 using namespace yaglom;
 using namespace yaglom::test;
@@ -274,6 +278,21 @@ TEST_CASE("the table of elementary functions has their signs and values") {
   CHECK(findElementary("sigmoid")->value(-800, 0) == 0);
   CHECK(findElementary("elu")->value(-1e-12, 0) == Approx(-1e-12));
   CHECK(findElementary("nonsense") == nullptr);
+}
+
+TEST_CASE("the table of elementary functions and dialect/Pointwise.td hold the same functions") {
+  std::ifstream stream(YAGLOM_SOURCE_DIR "/dialect/Pointwise.td");
+  std::string text{std::istreambuf_iterator<char>(stream), {}};
+  std::regex record("def Phi_\\w+ : Phi_(Unary|Binary)<\"(\\w+)\"");
+  std::map<std::string, int> records, table;
+  for (std::sregex_iterator at(text.begin(), text.end(), record), end; at != end; ++at)
+    records[(*at)[2]] = (*at)[1] == "Binary" ? 2 : 1;
+  // Operators, and what simplification makes.
+  for (const char *other : {"add", "sub", "mul", "div", "neg", "pow", "elu_plus_one"})
+    CHECK(records.erase(other) == 1);
+  for (const Elementary &f : elementaryFunctions())
+    table[std::string(f.name)] = f.maxArgs;
+  CHECK(table == records);
 }
 
 TEST_CASE("the formula of every sampler checks at small and large widths") {
