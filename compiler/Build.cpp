@@ -144,6 +144,21 @@ void Compilation::describe(Program &program) {
   }
 }
 
+/// The state of all scans, and what a part of a sequence needs of it.
+static void describeState(Program &program, ModuleOp module) {
+  bool causal = false, both = false;
+  module.lookupSymbol<func::FuncOp>(kForward).walk([&](phi::ScanOp op) {
+    (op.isCausal() ? causal : both) = true;
+    for (Attribute member : op.getState())
+      program.stateElements += cast<RankedTensorType>(cast<TypeAttr>(member).getValue()).getNumElements();
+  });
+  program.parts = causal && both ? Parts::None
+                  : causal       ? Parts::Prefix
+                  : both         ? Parts::Whole
+                                 : Parts::Independent;
+  program.advance.operands = program.forward.operands;
+}
+
 } // namespace
 
 std::optional<PreparedOperand> PreparedOperand::parse(const std::string &name) {
@@ -169,6 +184,8 @@ Result<std::shared_ptr<const Program>> build(const Instance &instance, const Com
     return done.error();
   auto program = std::make_shared<Program>();
   compilation.describe(*program);
+  describeState(*program, *compilation.module);
+  program->chunk = compilation.schedule.chunk;
   Work work = countWork(*compilation.module, compilation.schedule);
   program->multiplyAddsPerQuery = work.perQuery;
   program->multiplyAddsPerKey = work.perKey;
@@ -197,6 +214,9 @@ Result<std::shared_ptr<const Program>> build(const Instance &instance, const Com
   };
   if (auto done = bind(program->forward, kForward.str()); !done)
     return done.error();
+  if (program->stateElements)
+    if (auto done = bind(program->advance, "advance"); !done)
+      return done.error();
   for (size_t i = 0; i < program->draws.size(); ++i)
     if (auto done = bind(program->draws[i], fmt::format("draw{}", i)); !done)
       return done.error();

@@ -16,8 +16,9 @@ namespace yaglom::compiler {
 /// One compiled function. It is serial, allocates nothing, and works on one item: one (batch, head) of an attention, or
 /// one head of a draw. `arguments` is an array of 64-bit words:
 ///   [0] rows of the query side (tokens, or rows of a draw)   [1] rows of the key side
-///   [2] position of the first row, from 1 (`pos`)            [3] `len`
-///   [4] part: which segment of the key side                  [5] number of parts      [6], [7] reserved
+///   [2] position of row 0, from 1 (`pos`)                    [3] `len`
+///   [4] the row to begin with, a multiple of Program::chunk  [5] address of the state before it, or 0
+///   [6] address that the state after the last row is written to, or 0                       [7] reserved
 ///   then two words for each operand: its address, and the distance of two rows in elements.
 /// Rows of an operand are dense. `scratch` has scratchBytes bytes, 64-byte aligned.
 struct Entry {
@@ -38,10 +39,24 @@ struct PreparedOperand {
   static std::optional<PreparedOperand> parse(const std::string &name);
 };
 
+/// What a part of a sequence, some rows of it, needs to be computed by itself.
+enum class Parts {
+  None,        ///< cannot be: one attention is causal, another is not
+  Independent, ///< nothing: there is no state
+  Prefix,      ///< the state of the keys before it
+  Whole,       ///< the state of all keys
+};
+
 /// The compiled form of one attention: one forward function, and one function for each draw of a sampler.
 /// Losses are estimates over a few hundred samples and need no fused code: the reference computes them.
 struct Program {
-  Entry forward;             ///< operands: inputs as declared, "O", then parameters and draws that it reads
+  Entry forward;             ///< operands: inputs as declared, parameters and draws that it reads, then "O"
+  /// The same operands and words, [1] the key to end before: computes the state alone, bit for bit as `forward` does.
+  /// Without a function when the attention has no state.
+  Entry advance;
+  int64_t stateElements = 0; ///< of one item, in the kernel's element type
+  int64_t chunk = 0;         ///< tokens handled together: parts begin at its multiples
+  Parts parts = Parts::None;
   std::vector<Entry> draws;  ///< one for each Instance::draws: noise, sampler parameters, then what it writes
   int64_t scratchBytes = 0;
   double multiplyAddsPerQuery = 0; ///< necessary work (limit.md section 2) that one query row adds

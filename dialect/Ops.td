@@ -138,6 +138,26 @@ def Phi_StoreRowsOp : Phi_Op<"store_rows"> {
   let assemblyFormat = "$tile `,` $target `[` $first `]` `valid` $valid attr-dict `:` type($tile) `to` type($target)";
 }
 
+def Phi_StateInOp : Phi_Op<"state_in"> {
+  let summary = "a member of the state that the caller hands in, or `initial` when there is none";
+  let description = "`offset` is where the member begins among all members, in elements, each stored row by row.";
+  let arguments = (ins AnyStaticShapeTensor:$initial, I64Attr:$offset);
+  let results = (outs AnyStaticShapeTensor:$result);
+  let assemblyFormat = "$initial `at` $offset attr-dict `:` type($initial) `to` type($result)";
+}
+
+def Phi_StateOutOp : Phi_Op<"state_out"> {
+  let summary = "hands a member of the state to the caller, when it asks for it";
+  let arguments = (ins AnyStaticShapeTensor:$value, I64Attr:$offset);
+  let assemblyFormat = "$value `at` $offset attr-dict `:` type($value)";
+}
+
+def Phi_HasStateOp : Phi_Op<"has_state"> {
+  let summary = "whether the caller hands a state in";
+  let results = (outs I1:$result);
+  let assemblyFormat = "attr-dict";
+}
+
 def Phi_Exp2ScaledOp : Phi_Op<"exp2_scaled", [Pure, SameOperandsAndResultType, Elementwise, Scalarizable, Vectorizable, Tensorizable]> {
   let summary = "2^(f - a), a whole: f alone is rounded, so the bits do not depend on a but for the exponent";
   let arguments = (ins Phi_Float:$f, Phi_Float:$a);

@@ -51,8 +51,8 @@ void forwardChecked(const runtime::Compiled &compiled, std::span<const TensorRef
   if (compiled.isReference())
     return runtime::interpretForward(compiled, inputs, parameters, output);
   const runtime::Grid grid{sizes.batch, sizes.heads, sizes.queryLength, sizes.keyLength};
-  runtime::launch(*compiled.forward.entry, compiled.program->scratchBytes, grid,
-                  bindForward(compiled, inputs, parameters, output), compiled.options.dtype, launch.threads);
+  runtime::launchForward(*compiled.program, grid, bindForward(compiled, inputs, parameters, output),
+                         compiled.options.dtype, launch.threads);
 }
 
 } // namespace

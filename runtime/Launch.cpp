@@ -6,7 +6,10 @@
 #include "runtime/Scratch.h"
 
 #include <algorithm>
+#include <atomic>
+#include <thread>
 #include <utility>
+#include <vector>
 
 namespace yaglom::runtime {
 namespace {
@@ -67,12 +70,10 @@ void writeHeader(const Grid &grid, int64_t *words) {
   words[1] = grid.keyRows;
   words[2] = 1;
   words[3] = std::max(grid.queryRows, grid.keyRows); // (T11)
-  words[4] = 0;
-  words[5] = 1;
-  words[6] = words[7] = 0;
+  words[4] = words[5] = words[6] = words[7] = 0;
 }
 
-void runItem(const Context &context, int64_t item, char *scratch) {
+void runItem(const Context &context, const compiler::Entry &entry, int64_t item, char *scratch) {
   const int64_t batch = item / context.grid.heads;
   const int64_t head = item % context.grid.heads;
   int64_t *words = reinterpret_cast<int64_t *>(scratch) + compiler::Entry::kHeaderWords;
@@ -90,7 +91,7 @@ void runItem(const Context &context, int64_t item, char *scratch) {
     *words++ = rowStride;
   }
 
-  context.entry.function(reinterpret_cast<int64_t *>(scratch), scratch + context.functionScratch);
+  entry.function(reinterpret_cast<int64_t *>(scratch), scratch + context.functionScratch);
 
   dense = scratch + context.packedRows;
   for (const Operand &operand : context.operands) {
@@ -102,20 +103,122 @@ void runItem(const Context &context, int64_t item, char *scratch) {
 
 } // namespace
 
-void launch(const compiler::Entry &entry, int64_t scratchBytes, const Grid &grid, std::span<const Operand> operands,
-            DType dtype, int threads) {
+static Context makeContext(const compiler::Entry &entry, int64_t scratchBytes, const Grid &grid,
+                           std::span<const Operand> operands, DType dtype) {
   const std::size_t words = compiler::Entry::kHeaderWords + 2 * operands.size();
   Context context{entry, grid, operands, sizeOf(dtype), roundUp(words * sizeof(int64_t)), 0, 0};
   context.packedRows = context.functionScratch + roundUp(static_cast<std::size_t>(scratchBytes));
   context.totalBytes = context.packedRows;
   for (const Operand &operand : operands)
     context.totalBytes += context.packedBytes(operand);
+  return context;
+}
 
+void launch(const compiler::Entry &entry, int64_t scratchBytes, const Grid &grid, std::span<const Operand> operands,
+            DType dtype, int threads) {
+  const Context context = makeContext(entry, scratchBytes, grid, operands, dtype);
   parallelFor(grid.batch * grid.heads, threads, [&context](int64_t begin, int64_t end) {
     char *scratch = static_cast<char *>(threadScratch(context.totalBytes));
     writeHeader(context.grid, reinterpret_cast<int64_t *>(scratch));
     for (int64_t item = begin; item < end; ++item)
-      runItem(context, item, scratch);
+      runItem(context, context.entry, item, scratch);
+  });
+}
+
+namespace {
+
+/// A launch whose items are split into parts along the sequence. Tasks are taken in order: first each item's run through
+/// its keys, which hands out the states between parts, then the parts. A part waits for its state at most as long as the run
+/// that makes it, which has been taken before, so this ends on any number of threads.
+class SplitLaunch {
+public:
+  SplitLaunch(const compiler::Program &program, const Context &context, int64_t partsWanted)
+      : program(program), context(context), items(context.grid.batch * context.grid.heads) {
+    const int64_t chunks = (context.grid.queryRows + program.chunk - 1) / program.chunk;
+    rowsOfPart = (chunks + partsWanted - 1) / partsWanted * program.chunk;
+    parts = (context.grid.queryRows + rowsOfPart - 1) / rowsOfPart;
+    stateWords = static_cast<int64_t>(roundUp(static_cast<std::size_t>(program.stateElements) * context.elementBytes)) / 8;
+    states.resize(static_cast<std::size_t>(items * statesOfItem() * stateWords));
+    ready = std::vector<std::atomic<int64_t>>(static_cast<std::size_t>(items));
+  }
+
+  /// Works on tasks until none is left; every thread calls it.
+  void work() {
+    char *scratch = static_cast<char *>(threadScratch(context.totalBytes));
+    const int64_t runs = program.parts == compiler::Parts::Independent ? 0 : items;
+    for (int64_t task; (task = next.fetch_add(1)) < runs + items * parts;) {
+      if (task < runs)
+        runAhead(task, scratch);
+      else
+        runPart((task - runs) % items, (task - runs) / items, scratch);
+    }
+  }
+
+private:
+  bool isPrefix() const { return program.parts == compiler::Parts::Prefix; }
+  /// A causal part has the state of the keys before it, the others that of all keys.
+  int64_t statesOfItem() const {
+    return isPrefix() ? parts - 1 : program.parts == compiler::Parts::Whole ? 1 : 0;
+  }
+  int64_t state(int64_t item, int64_t index) {
+    return reinterpret_cast<intptr_t>(states.data() + (item * statesOfItem() + index) * stateWords);
+  }
+
+  void call(const compiler::Entry &entry, int64_t item, char *scratch, int64_t begin, int64_t end, int64_t keys,
+            int64_t stateIn, int64_t stateOut) {
+    int64_t *words = reinterpret_cast<int64_t *>(scratch);
+    writeHeader(context.grid, words);
+    words[0] = end;
+    words[1] = keys;
+    words[4] = begin;
+    words[5] = stateIn;
+    words[6] = stateOut;
+    runItem(context, entry, item, scratch);
+  }
+
+  void runAhead(int64_t item, char *scratch) {
+    std::atomic<int64_t> &done = ready[static_cast<std::size_t>(item)];
+    for (int64_t i = 0; i < statesOfItem(); ++i) {
+      const int64_t begin = isPrefix() ? i * rowsOfPart : 0;
+      const int64_t end = isPrefix() ? begin + rowsOfPart : context.grid.keyRows;
+      call(program.advance, item, scratch, begin, end, end, i ? state(item, i - 1) : 0, state(item, i));
+      done.store(i + 1, std::memory_order_release);
+    }
+  }
+
+  void runPart(int64_t item, int64_t part, char *scratch) {
+    const int64_t needed = isPrefix() ? part : statesOfItem(), begin = part * rowsOfPart;
+    while (ready[static_cast<std::size_t>(item)].load(std::memory_order_acquire) < needed)
+      std::this_thread::yield();
+    const int64_t end = std::min(begin + rowsOfPart, context.grid.queryRows);
+    call(program.forward, item, scratch, begin, end, context.grid.keyRows, needed ? state(item, needed - 1) : 0, 0);
+  }
+
+  const compiler::Program &program;
+  const Context &context;
+  int64_t items, parts = 1, rowsOfPart = 0, stateWords = 0;
+  std::vector<int64_t> states; ///< each item's states, one after the other
+  std::vector<std::atomic<int64_t>> ready; ///< how many states of each item exist
+  std::atomic<int64_t> next = 0;
+};
+
+} // namespace
+
+void launchForward(const compiler::Program &program, const Grid &grid, std::span<const Operand> operands, DType dtype,
+                   int threads) {
+  // A part of this many rows is worth the state before it.
+  constexpr int64_t kLeastRows = 1024;
+  const int64_t items = grid.batch * grid.heads, workers = threads ? threads : defaultThreads();
+  const int64_t most = grid.queryRows / kLeastRows;
+  const bool packed = std::any_of(operands.begin(), operands.end(), [](const Operand &o) { return o.isPacked(); });
+  if (items >= workers || most < 2 || packed || program.parts == compiler::Parts::None)
+    return launch(program.forward, program.scratchBytes, grid, operands, dtype, threads);
+  const Context context = makeContext(program.forward, program.scratchBytes, grid, operands, dtype);
+  // Twice as many parts as threads: the last ones to finish are then half as long.
+  SplitLaunch split(program, context, std::min(most, 2 * (workers + items - 1) / items));
+  parallelFor(workers, threads, [&](int64_t begin, int64_t end) {
+    for (; begin < end; ++begin)
+      split.work();
   });
 }
 

@@ -25,8 +25,8 @@ struct Operand {
   bool isPacked() const { return columnStride != 1 && width > 1; }
 };
 
-/// A grid of work items. An item is (batch, head, part): item i is batch i / heads, head i % heads, and `parts` is 1
-/// until a program can merge parts. Everything else that an item is told stands in the header words of compiler::Entry.
+/// A grid of work items: item i is batch i / heads, head i % heads. Everything else that an item is told stands in the header
+/// words of compiler::Entry.
 struct Grid {
   int64_t batch = 1;
   int64_t heads = 1;
@@ -38,5 +38,11 @@ struct Grid {
 /// and in which order, changes no bit. The operands are checked before.
 void launch(const compiler::Entry &entry, int64_t scratchBytes, const Grid &grid, std::span<const Operand> operands,
             DType dtype, int threads);
+
+/// The same for the forward function of `program`. When the items are fewer than the threads, each is split along the
+/// sequence: one thread runs ahead through the keys and hands out states, the others compute the rows between two of them.
+/// A state is the same bits wherever it is computed, so the outputs are too.
+void launchForward(const compiler::Program &program, const Grid &grid, std::span<const Operand> operands, DType dtype,
+                   int threads);
 
 } // namespace yaglom::runtime

@@ -25,12 +25,18 @@ public:
   TileBuilder(func::FuncOp formula, const Schedule &schedule)
       : formula(formula), schedule(schedule), loc(formula.getLoc()), b(formula), prologue(formula.getContext()) {}
 
-  void run();
+  void buildForward();
+  void buildAdvance();
 
 private:
-  void makeFunction();
+  void begin(llvm::StringRef name);
+  void end();
+  void makeFunction(llvm::StringRef name);
+  ScanState stateIn(phi::ScanOp op);
+  void stateOut(phi::ScanOp op, const ScanState &state);
+  llvm::SmallVector<Value> initialStates(llvm::ArrayRef<phi::ScanOp> ops);
   Value validRows(Value first, Value count);
-  void keyLoop();
+  void keyLoop(llvm::ArrayRef<phi::ScanOp> ops, Value first);
   void queryLoop();
   Value lowerAttention(Operation *op, Rows &queries, Rows &keys);
 
@@ -39,16 +45,19 @@ private:
   Location loc;
   OpBuilder b;
   Prologue prologue;
-  Value rows, keyRows, position;
+  Operation *anchor = nullptr; ///< the prologue ends here
+  Value rows, keyRows, position, beginRow;
   llvm::SmallVector<Value> results; ///< operands that the results are stored to
   llvm::SmallVector<phi::ScanOp> causal, both;
   llvm::DenseMap<Operation *, ScanState> states;
+  llvm::DenseMap<Operation *, int64_t> offsets; ///< of each scan's state among all of them
 };
 
 /// The signature: sizes, then the formula's arguments with rows in front, then what is written.
-void TileBuilder::makeFunction() {
+void TileBuilder::makeFunction(llvm::StringRef name) {
+  constexpr unsigned kSizes = 5;
   Type index = b.getIndexType();
-  llvm::SmallVector<Type> types(4, index);
+  llvm::SmallVector<Type> types(kSizes, index);
   auto withRows = [](Type type) {
     llvm::SmallVector<int64_t> shape{ShapedType::kDynamic};
     llvm::append_range(shape, cast<RankedTensorType>(type).getShape());
@@ -58,18 +67,19 @@ void TileBuilder::makeFunction() {
     types.push_back(prologue.sides.perToken(argument) ? withRows(argument.getType()) : argument.getType());
   for (Type type : formula.getResultTypes())
     types.push_back(withRows(type));
-  program = func::FuncOp::create(b, loc, formula.getName(), b.getFunctionType(types, {}));
+  program = func::FuncOp::create(b, loc, name, b.getFunctionType(types, {}));
   program->setAttr(Schedule::kAttr, schedule.toAttr(b));
   Block *entry = program.addEntryBlock();
   rows = entry->getArgument(0);
   keyRows = entry->getArgument(1);
   position = entry->getArgument(2);
   prologue.length = entry->getArgument(3);
+  beginRow = entry->getArgument(4);
   for (BlockArgument argument : formula.getArguments()) {
-    prologue.tiles[argument] = entry->getArgument(4 + argument.getArgNumber());
+    prologue.tiles[argument] = entry->getArgument(kSizes + argument.getArgNumber());
     for (llvm::StringRef attr : {kNameAttr, kSideAttr})
       if (Attribute value = formula.getArgAttr(argument.getArgNumber(), attr))
-        program.setArgAttr(4 + argument.getArgNumber(), attr, value);
+        program.setArgAttr(kSizes + argument.getArgNumber(), attr, value);
   }
   results.assign(entry->args_end() - formula.getNumResults(), entry->args_end());
 }
@@ -79,18 +89,43 @@ Value TileBuilder::validRows(Value first, Value count) {
   return arith::MinUIOp::create(b, loc, left, tile::index(b, loc, schedule.chunk));
 }
 
-/// States of scans over both directions: every key before the first query.
-void TileBuilder::keyLoop() {
-  llvm::SmallVector<Value> inits;
-  for (phi::ScanOp op : both)
-    llvm::append_range(inits, (states[op] = ScanState::initial(b, op)).values());
-  auto loop = scf::ForOp::create(b, loc, tile::index(b, loc, 0), keyRows, tile::index(b, loc, schedule.chunk), inits);
+/// The state before the first key of this part: the caller's, or none yet.
+ScanState TileBuilder::stateIn(phi::ScanOp op) {
+  ScanState initial = ScanState::initial(b, op);
+  llvm::SmallVector<Value> members;
+  int64_t offset = offsets[op];
+  for (Value member : initial.values()) {
+    members.push_back(phi::StateInOp::create(b, loc, member.getType(), member, offset));
+    offset += cast<RankedTensorType>(member.getType()).getNumElements();
+  }
+  return initial.with(members);
+}
+
+void TileBuilder::stateOut(phi::ScanOp op, const ScanState &state) {
+  int64_t offset = offsets[op];
+  for (Value member : state.values()) {
+    phi::StateOutOp::create(b, loc, member, offset);
+    offset += cast<RankedTensorType>(member.getType()).getNumElements();
+  }
+}
+
+llvm::SmallVector<Value> TileBuilder::initialStates(llvm::ArrayRef<phi::ScanOp> ops) {
+  llvm::SmallVector<Value> all;
+  for (phi::ScanOp op : ops)
+    llvm::append_range(all, (states[op] = stateIn(op)).values());
+  return all;
+}
+
+/// The states of `ops` after all keys from `first` on.
+void TileBuilder::keyLoop(llvm::ArrayRef<phi::ScanOp> ops, Value first) {
+  llvm::SmallVector<Value> inits = initialStates(ops);
+  auto loop = scf::ForOp::create(b, loc, first, keyRows, tile::index(b, loc, schedule.chunk), inits);
   b.setInsertionPointToStart(loop.getBody());
-  Value first = loop.getInductionVar();
-  Rows keys(prologue, b, schedule.chunk, first, validRows(first, keyRows), position);
+  Value row = loop.getInductionVar();
+  Rows keys(prologue, b, schedule.chunk, row, validRows(row, keyRows), position);
   llvm::SmallVector<Value> yields;
   ValueRange carried = loop.getRegionIterArgs();
-  for (phi::ScanOp op : both) {
+  for (phi::ScanOp op : ops) {
     ScanState state = states[op].with(carried.take_front(states[op].values().size()));
     carried = carried.drop_front(state.values().size());
     ScanTiler(op, b, keys, schedule).keyChunk(state);
@@ -99,7 +134,7 @@ void TileBuilder::keyLoop() {
   scf::YieldOp::create(b, loc, yields);
   b.setInsertionPointAfter(loop);
   ValueRange final = loop.getResults();
-  for (phi::ScanOp op : both) {
+  for (phi::ScanOp op : ops) {
     size_t size = states[op].values().size();
     states[op] = states[op].with(final.take_front(size));
     final = final.drop_front(size);
@@ -116,10 +151,8 @@ Value TileBuilder::lowerAttention(Operation *op, Rows &queries, Rows &keys) {
 }
 
 void TileBuilder::queryLoop() {
-  llvm::SmallVector<Value> inits;
-  for (phi::ScanOp op : causal)
-    llvm::append_range(inits, (states[op] = ScanState::initial(b, op)).values());
-  auto loop = scf::ForOp::create(b, loc, tile::index(b, loc, 0), rows, tile::index(b, loc, schedule.chunk), inits);
+  llvm::SmallVector<Value> inits = initialStates(causal);
+  auto loop = scf::ForOp::create(b, loc, beginRow, rows, tile::index(b, loc, schedule.chunk), inits);
   b.setInsertionPointToStart(loop.getBody());
   Value first = loop.getInductionVar(), valid = validRows(first, rows);
   // With `causal` both sides have the same length, so one chunk of each is in step.
@@ -142,26 +175,67 @@ void TileBuilder::queryLoop() {
     llvm::append_range(yields, states[op].values());
   if (!inits.empty())
     scf::YieldOp::create(b, loc, yields);
+  b.setInsertionPointAfter(loop);
+  ValueRange final = loop.getResults();
+  for (phi::ScanOp op : causal) {
+    size_t size = states[op].values().size();
+    states[op] = states[op].with(final.take_front(size));
+    final = final.drop_front(size);
+  }
 }
 
-void TileBuilder::run() {
-  makeFunction();
+void TileBuilder::begin(llvm::StringRef name) {
+  makeFunction(name);
   b.setInsertionPointToStart(&program.getBody().front());
-  auto anchor = arith::ConstantIndexOp::create(b, loc, 0);
+  anchor = arith::ConstantIndexOp::create(b, loc, 0);
   prologue.builder.setInsertionPoint(anchor);
   func::ReturnOp::create(b, loc);
   b.setInsertionPoint(program.getBody().front().getTerminator());
-  formula.walk([&](phi::ScanOp op) { (op.isCausal() ? causal : both).push_back(op); });
-  if (!both.empty())
-    keyLoop();
-  queryLoop();
+  int64_t offset = 0;
+  formula.walk([&](phi::ScanOp op) {
+    (op.isCausal() ? causal : both).push_back(op);
+    offsets[op] = offset;
+    for (Attribute member : op.getState())
+      offset += cast<RankedTensorType>(cast<TypeAttr>(member).getValue()).getNumElements();
+  });
+}
+
+void TileBuilder::end() {
+  for (llvm::ArrayRef<phi::ScanOp> ops : {causal, both})
+    for (phi::ScanOp op : ops)
+      stateOut(op, states[op]);
   anchor->erase();
-  formula.erase();
+}
+
+void TileBuilder::buildForward() {
+  begin(formula.getName());
+  if (!both.empty()) {
+    // A state that is handed in holds all keys already.
+    Value given = phi::HasStateOp::create(b, loc, b.getI1Type());
+    keyLoop(both, arith::SelectOp::create(b, loc, given, keyRows, tile::index(b, loc, 0)));
+  }
+  queryLoop();
+  end();
+}
+
+void TileBuilder::buildAdvance() {
+  begin("advance");
+  llvm::SmallVector<phi::ScanOp> all(causal);
+  llvm::append_range(all, both);
+  keyLoop(all, beginRow);
+  end();
 }
 
 } // namespace
 
-void buildTiles(func::FuncOp function, const Schedule &schedule) { TileBuilder(function, schedule).run(); }
+void buildTiles(func::FuncOp function, const Schedule &schedule) {
+  bool hasState = false;
+  function.walk([&](phi::ScanOp) { hasState = true; });
+  if (hasState)
+    TileBuilder(function, schedule).buildAdvance();
+  TileBuilder(function, schedule).buildForward();
+  function.erase();
+}
 
 namespace {
 

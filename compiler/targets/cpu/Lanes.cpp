@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "compiler/targets/cpu/Lanes.h"
 
+#include "dialect/Phi.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 
@@ -66,6 +67,8 @@ void Lanes::connect(Operation *op) {
   } else if (auto insert = dyn_cast<tensor::InsertSliceOp>(op)) {
     unite(insert.getSource(), insert.getResult());
     unite(insert.getDest(), insert.getResult());
+  } else if (auto state = dyn_cast<phi::StateInOp>(op)) {
+    unite(state.getInitial(), state.getResult());
   } else if (auto loop = dyn_cast<scf::ForOp>(op)) {
     for (auto [init, argument, yield, result] :
          llvm::zip(loop.getInits(), loop.getRegionIterArgs(), loop.getYieldedValues(), loop.getResults())) {

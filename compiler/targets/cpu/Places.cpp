@@ -8,8 +8,8 @@ using namespace mlir;
 
 namespace yaglom::compiler::cpu {
 
-/// Scratch with the lane axis innermost, rounded up to whole vectors.
-Place TileLowering::allocate(RankedTensorType type, unsigned lane) {
+/// Scratch with the lane axis innermost, rounded up to whole vectors unless `dense`.
+Place TileLowering::allocate(RankedTensorType type, unsigned lane, bool dense) {
   Place place;
   place.base = scratch;
   place.element = type.getElementType();
@@ -19,13 +19,14 @@ Place TileLowering::allocate(RankedTensorType type, unsigned lane) {
   place.strides.assign(type.getRank(), 0);
   if (type.getRank()) {
     place.strides[lane] = 1;
-    entries = llvm::alignTo(type.getDimSize(lane), machine.vectorBytes / 4);
+    entries = dense ? type.getDimSize(lane) : llvm::alignTo(type.getDimSize(lane), machine.vectorBytes / 4);
     for (int axis = type.getRank() - 1; axis >= 0; --axis)
       if (axis != int(lane)) {
         place.strides[axis] = entries;
         entries *= type.getDimSize(axis);
       }
   }
+  place.padded = !dense;
   place.offset = scratchBytes / bytes;
   scratchBytes = llvm::alignTo(scratchBytes + entries * bytes, 64);
   return place;
@@ -38,6 +39,16 @@ std::optional<double> TileLowering::splatOf(Value value) {
       return attr.getValueAsDouble();
   }
   return std::nullopt;
+}
+
+/// Whether a view of `value` joins the axis `lane` to another: then nothing may lie between its rows.
+static bool collapses(Value value, unsigned lane) {
+  return llvm::any_of(value.getUsers(), [&](Operation *user) {
+    auto collapse = dyn_cast<tensor::CollapseShapeOp>(user);
+    return collapse && llvm::any_of(collapse.getReassociationIndices(), [&](const ReassociationIndices &group) {
+             return group.size() > 1 && llvm::is_contained(group, int64_t(lane));
+           });
+  });
 }
 
 Place TileLowering::placeOf(Value value) {
@@ -68,7 +79,8 @@ Place TileLowering::makePlace(Value value) {
   }
   if (auto it = claims.find(value); it != claims.end())
     return it->second;
-  Place place = allocate(cast<RankedTensorType>(value.getType()), lanes.of(value));
+  unsigned lane = lanes.of(value);
+  Place place = allocate(cast<RankedTensorType>(value.getType()), lane, collapses(value, lane));
   if (std::optional<double> number = splatOf(value))
     fillPlace(place, *number);
   return place;
@@ -80,8 +92,8 @@ void TileLowering::claim(Value value, const Place &place) { claims.try_emplace(v
 bool TileLowering::isPrivate(Value value) {
   Operation *op = value.getDefiningOp();
   return op && !places.contains(value) && !claims.contains(value) &&
-         isa<linalg::GenericOp, linalg::ContractOp, linalg::ReduceOp, phi::LoadRowsOp, tensor::InsertSliceOp,
-             scf::ForOp, scf::WhileOp, scf::IfOp>(op);
+         isa<linalg::GenericOp, linalg::ContractOp, linalg::ReduceOp, phi::LoadRowsOp, phi::StateInOp,
+             tensor::InsertSliceOp, scf::ForOp, scf::WhileOp, scf::IfOp>(op);
 }
 
 /// From the last insertion back to the first: the whole has one place, each part is made inside of it.

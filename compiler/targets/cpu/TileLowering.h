@@ -22,7 +22,7 @@ public:
 
 private:
   // Places.cpp: which value lives where.
-  Place allocate(mlir::RankedTensorType type, unsigned lane);
+  Place allocate(mlir::RankedTensorType type, unsigned lane, bool dense = false);
   Place placeOf(mlir::Value value);
   Place makePlace(mlir::Value value);
   std::optional<double> splatOf(mlir::Value value);
@@ -39,6 +39,10 @@ private:
   void lowerBlock(mlir::Block &block, const Clusters &clusters);
   void lowerOp(mlir::Operation *op, const Clusters &clusters);
   void lowerFor(mlir::scf::ForOp op, const Clusters &clusters);
+  void lowerStateIn(phi::StateInOp op, const Clusters &clusters);
+  void lowerStateOut(phi::StateOutOp op);
+  Place rowMajor(mlir::Value address, mlir::RankedTensorType type, int64_t offset);
+  mlir::Value isGiven(mlir::Value address);
   void lowerWhile(mlir::scf::WhileOp op, const Clusters &clusters);
   void lowerIf(mlir::scf::IfOp op, const Clusters &clusters);
   Place carriedPlace(mlir::Value init, mlir::Value result, mlir::Operation *op, const Clusters &clusters);
@@ -67,7 +71,7 @@ private:
   mlir::OpBuilder b;
   mlir::Location loc;
   Memory memory;
-  mlir::Value scratch;
+  mlir::Value scratch, stateIn, stateOut; ///< addresses; the last two may be null
   int64_t scratchBytes = 0;
   mlir::IRMapping scalars;
   llvm::DenseMap<mlir::Value, Place> places, claims;

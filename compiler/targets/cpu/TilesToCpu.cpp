@@ -29,9 +29,11 @@ void TileLowering::bindArguments() {
   auto word = [&](int64_t i) { return memory.load(memory.move(words, b.getI64Type(), i), b.getI64Type()); };
   auto asIndex = [&](Value x) { return arith::IndexCastOp::create(b, loc, b.getIndexType(), x).getResult(); };
   Block &body = program.getBody().front();
-  constexpr int kSizes = 4;
+  constexpr int kSizes = 5;
   for (int i = 0; i < kSizes; ++i)
     scalars.map(body.getArgument(i), asIndex(word(i)));
+  stateIn = LLVM::IntToPtrOp::create(b, loc, pointer, word(kSizes));
+  stateOut = LLVM::IntToPtrOp::create(b, loc, pointer, word(kSizes + 1));
   for (BlockArgument argument : body.getArguments().drop_front(kSizes)) {
     auto type = cast<RankedTensorType>(argument.getType());
     int64_t at = Entry::kHeaderWords + 2 * (argument.getArgNumber() - kSizes);
@@ -40,12 +42,7 @@ void TileLowering::bindArguments() {
       rowOperands[argument] = {address, asIndex(word(at + 1))};
       continue;
     }
-    Place place{address, 0, type.getElementType(), {}, {}, unsigned(std::max<int64_t>(type.getRank() - 1, 0)), false};
-    place.sizes.assign(type.getShape().begin(), type.getShape().end());
-    place.strides.assign(type.getRank(), 1);
-    for (int axis = type.getRank() - 2; axis >= 0; --axis)
-      place.strides[axis] = place.strides[axis + 1] * type.getDimSize(axis + 1);
-    places[argument] = place;
+    places[argument] = rowMajor(address, type, 0);
   }
 }
 
@@ -141,6 +138,12 @@ void TileLowering::lowerOp(Operation *op, const Clusters &clusters) {
       copyPlace(from, part);
     return;
   }
+  if (auto state = dyn_cast<phi::StateInOp>(op))
+    return lowerStateIn(state, clusters);
+  if (auto state = dyn_cast<phi::StateOutOp>(op))
+    return lowerStateOut(state);
+  if (auto given = dyn_cast<phi::HasStateOp>(op))
+    return scalars.map(given.getResult(), isGiven(stateIn));
   b.clone(*op, scalars); // an index, a condition, a number
 }
 
@@ -181,6 +184,37 @@ void TileLowering::settle(ValueRange yields, llvm::ArrayRef<Place> carried) {
     }
   for (auto &[from, to] : moves)
     copyPlace(from, to);
+}
+
+Value TileLowering::isGiven(Value address) {
+  Value null = LLVM::ZeroOp::create(b, loc, address.getType());
+  return LLVM::ICmpOp::create(b, loc, LLVM::ICmpPredicate::ne, address, null);
+}
+
+/// A tensor in the caller's memory, row by row.
+Place TileLowering::rowMajor(Value address, RankedTensorType type, int64_t offset) {
+  Place place{address, offset, type.getElementType(), {}, {}, unsigned(std::max<int64_t>(type.getRank() - 1, 0)), false};
+  place.sizes.assign(type.getShape().begin(), type.getShape().end());
+  place.strides.assign(type.getRank(), 1);
+  for (int axis = type.getRank() - 2; axis >= 0; --axis)
+    place.strides[axis] = place.strides[axis + 1] * type.getDimSize(axis + 1);
+  return place;
+}
+
+void TileLowering::lowerStateIn(phi::StateInOp op, const Clusters &clusters) {
+  Place place = carriedPlace(op.getInitial(), op.getResult(), op, clusters);
+  auto branch = scf::IfOp::create(b, loc, isGiven(stateIn), false);
+  OpBuilder::InsertionGuard guard(b);
+  b.setInsertionPoint(branch.thenYield());
+  copyPlace(rowMajor(stateIn, cast<RankedTensorType>(op.getResult().getType()), op.getOffset()), place);
+}
+
+void TileLowering::lowerStateOut(phi::StateOutOp op) {
+  Place place = placeOf(op.getValue());
+  auto branch = scf::IfOp::create(b, loc, isGiven(stateOut), false);
+  OpBuilder::InsertionGuard guard(b);
+  b.setInsertionPoint(branch.thenYield());
+  copyPlace(place, rowMajor(stateOut, cast<RankedTensorType>(op.getValue().getType()), op.getOffset()));
 }
 
 static bool isTensor(Value value) { return isa<RankedTensorType>(value.getType()); }
