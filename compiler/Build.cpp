@@ -39,8 +39,8 @@ public:
           return success();
         }) {
     context.loadDialect<arith::ArithDialect, func::FuncDialect, linalg::LinalgDialect, LLVM::LLVMDialect,
-                        math::MathDialect, scf::SCFDialect, tensor::TensorDialect, ub::UBDialect,
-                        vector::VectorDialect, phi::PhiDialect>();
+                        math::MathDialect, scf::SCFDialect, tensor::TensorDialect, ub::UBDialect, vector::VectorDialect,
+                        phi::PhiDialect>();
     if (options.chunk)
       schedule.chunk = options.chunk;
   }
@@ -79,8 +79,8 @@ void Compilation::emit() {
 }
 
 Error Compilation::internal(const char *stage) {
-  return Error(fmt::format("internal error in stage '{}' of attention '{}': please report it with this text\n{}{}", stage,
-                           instance.attention->id.name, messages, module ? print() : std::string()));
+  return Error(fmt::format("internal error in stage '{}' of attention '{}': please report it with this text\n{}{}",
+                           stage, instance.attention->id.name, messages, module ? print() : std::string()));
 }
 
 Result<void> Compilation::run(llvm::function_ref<void(OpPassManager &)> build, const char *stage) {
@@ -152,10 +152,7 @@ static void describeState(Program &program, ModuleOp module) {
     for (Attribute member : op.getState())
       program.stateElements += cast<RankedTensorType>(cast<TypeAttr>(member).getValue()).getNumElements();
   });
-  program.parts = causal && both ? Parts::None
-                  : causal       ? Parts::Prefix
-                  : both         ? Parts::Whole
-                                 : Parts::Independent;
+  program.parts = causal && both ? Parts::None : causal ? Parts::Prefix : both ? Parts::Whole : Parts::Independent;
   program.advance.operands = program.forward.operands;
 }
 

@@ -50,19 +50,19 @@ enum class Parts {
 /// The compiled form of one attention: one forward function, and one function for each draw of a sampler.
 /// Losses are estimates over a few hundred samples and need no fused code: the reference computes them.
 struct Program {
-  Entry forward;             ///< operands: inputs as declared, parameters and draws that it reads, then "O"
+  Entry forward; ///< operands: inputs as declared, parameters and draws that it reads, then "O"
   /// The same operands and words, [1] the key to end before: computes the state alone, bit for bit as `forward` does.
   /// Without a function when the attention has no state.
   Entry advance;
   int64_t stateElements = 0; ///< of one item, in the kernel's element type
   int64_t chunk = 0;         ///< tokens handled together: parts begin at its multiples
   Parts parts = Parts::None;
-  std::vector<Entry> draws;  ///< one for each Instance::draws: noise, sampler parameters, then what it writes
+  std::vector<Entry> draws; ///< one for each Instance::draws: noise, sampler parameters, then what it writes
   int64_t scratchBytes = 0;
   double multiplyAddsPerQuery = 0; ///< necessary work (limit.md section 2) that one query row adds
   double multiplyAddsPerKey = 0;
   double multiplyAddsPerPair = 0; ///< of a quadratic attention: for each pair of a query and a key
-  std::shared_ptr<void> code; ///< owns the machine code
+  std::shared_ptr<void> code;     ///< owns the machine code
 };
 
 /// Compiles for the host. The Error is ours (a bug, with a reproducer) or names an unsupported target.

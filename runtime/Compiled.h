@@ -51,7 +51,7 @@ struct Compiled {
   std::vector<HeadTensor> headTensors; ///< parameters, draws, noise of draws, noise of losses, losses, in this order
   std::vector<std::size_t> forwardTensors; ///< places in headTensors of what forward() needs, on every target alike
   Plan forward;
-  std::vector<Plan> draws;  ///< as Instance::draws
+  std::vector<Plan> draws; ///< as Instance::draws
   std::vector<TensorInfo> tensors;
 
   /// Place in headTensors. The name must be there.

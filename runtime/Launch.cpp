@@ -137,7 +137,8 @@ public:
     const int64_t chunks = (context.grid.queryRows + program.chunk - 1) / program.chunk;
     rowsOfPart = (chunks + partsWanted - 1) / partsWanted * program.chunk;
     parts = (context.grid.queryRows + rowsOfPart - 1) / rowsOfPart;
-    stateWords = static_cast<int64_t>(roundUp(static_cast<std::size_t>(program.stateElements) * context.elementBytes)) / 8;
+    stateWords =
+        static_cast<int64_t>(roundUp(static_cast<std::size_t>(program.stateElements) * context.elementBytes)) / 8;
     states.resize(static_cast<std::size_t>(items * statesOfItem() * stateWords));
     ready = std::vector<std::atomic<int64_t>>(static_cast<std::size_t>(items));
   }
@@ -157,9 +158,7 @@ public:
 private:
   bool isPrefix() const { return program.parts == compiler::Parts::Prefix; }
   /// A causal part has the state of the keys before it, the others that of all keys.
-  int64_t statesOfItem() const {
-    return isPrefix() ? parts - 1 : program.parts == compiler::Parts::Whole ? 1 : 0;
-  }
+  int64_t statesOfItem() const { return isPrefix() ? parts - 1 : program.parts == compiler::Parts::Whole ? 1 : 0; }
   int64_t state(int64_t item, int64_t index) {
     return reinterpret_cast<intptr_t>(states.data() + (item * statesOfItem() + index) * stateWords);
   }
@@ -197,7 +196,7 @@ private:
   const compiler::Program &program;
   const Context &context;
   int64_t items, parts = 1, rowsOfPart = 0, stateWords = 0;
-  std::vector<int64_t> states; ///< each item's states, one after the other
+  std::vector<int64_t> states;             ///< each item's states, one after the other
   std::vector<std::atomic<int64_t>> ready; ///< how many states of each item exist
   std::atomic<int64_t> next = 0;
 };

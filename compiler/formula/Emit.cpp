@@ -51,9 +51,7 @@ private:
   func::FuncOp function;
 };
 
-llvm::StringRef sideName(Side side) {
-  return side == Side::Query ? "query" : side == Side::Key ? "key" : "none";
-}
+llvm::StringRef sideName(Side side) { return side == Side::Query ? "query" : side == Side::Key ? "key" : "none"; }
 
 } // namespace
 
@@ -103,7 +101,8 @@ OwningOpRef<ModuleOp> emitDraw(MLIRContext &context, const Instance &instance, c
     return function.finish({row});
   auto half = RankedTensorType::get({draw.width / 2}, element);
   OpBuilder &b = function.builder;
-  Value first = phi::SliceOp::create(b, loc, half, row, 0), second = phi::SliceOp::create(b, loc, half, row, draw.width / 2);
+  Value first = phi::SliceOp::create(b, loc, half, row, 0),
+        second = phi::SliceOp::create(b, loc, half, row, draw.width / 2);
   return function.finish({first, second});
 }
 

@@ -285,7 +285,8 @@ Term Emitter::emitBody(const ast::Body &body, Scope &scope) {
 }
 
 /// A name that stands alone in an argument's shape and is no `dim` is bound by the argument (T2); [d] when not written.
-static void bindDimensions(const ast::Arg &arg, llvm::ArrayRef<int64_t> shape, const DimValues &fixed, DimValues &dims) {
+static void bindDimensions(const ast::Arg &arg, llvm::ArrayRef<int64_t> shape, const DimValues &fixed,
+                           DimValues &dims) {
   if (!arg.shape) {
     dims["d"] = shape[0];
     return;

@@ -23,8 +23,8 @@ struct Term {
 struct Scope {
   std::map<std::string, Term> names;
   DimValues dims;
-  std::string owner;  ///< of params and draws: "flexformer_n", or the sampler's name
-  mlir::Value row;    ///< what `pos` belongs to; null in an attention
+  std::string owner; ///< of params and draws: "flexformer_n", or the sampler's name
+  mlir::Value row;   ///< what `pos` belongs to; null in an attention
 };
 
 class Emitter {

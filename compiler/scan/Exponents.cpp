@@ -19,7 +19,8 @@ ArrayRef<int64_t> shapeOf(Value value) { return cast<RankedTensorType>(value.get
 Value number(OpBuilder &b, Value like, ArrayRef<int64_t> shape, double x) {
   auto element = cast<FloatType>(getElementTypeOrSelf(like));
   auto type = RankedTensorType::get(shape, element);
-  return arith::ConstantOp::create(b, like.getLoc(), DenseElementsAttr::get(type, Attribute(FloatAttr::get(element, x))));
+  return arith::ConstantOp::create(b, like.getLoc(),
+                                   DenseElementsAttr::get(type, Attribute(FloatAttr::get(element, x))));
 }
 
 template <typename Op>

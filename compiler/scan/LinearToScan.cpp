@@ -3,8 +3,8 @@
 #include "compiler/Passes.h"
 
 #include "compiler/scan/Exponents.h"
-#include "mlir/IR/Matchers.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/IR/Matchers.h"
 
 #include <numbers>
 
@@ -33,8 +33,8 @@ Value log2Decay(OpBuilder &b, phi::LinearOp op) {
   if (!op.getLogDecay())
     decay = phi::LogOp::create(b, loc, type, decay);
   auto element = cast<FloatType>(getElementTypeOrSelf(type));
-  auto attr = DenseElementsAttr::get(cast<RankedTensorType>(type),
-                                     Attribute(FloatAttr::get(element, std::numbers::log2e)));
+  auto attr =
+      DenseElementsAttr::get(cast<RankedTensorType>(type), Attribute(FloatAttr::get(element, std::numbers::log2e)));
   return phi::MulOp::create(b, loc, type, decay, arith::ConstantOp::create(b, loc, attr));
 }
 
@@ -67,10 +67,10 @@ void convert(phi::LinearOp op) {
       k.mantissa = key.rest;
   }
   Value decay = log2Decay(b, op);
-  auto scan = phi::ScanOp::create(
-      b, op.getLoc(), op.getType(), query.rest, k.mantissa, op.getV(), scale, q.exponent, k.exponent, decay, op.getMask(),
-      b.getStringAttr(op.getCausal() ? "causal" : "both"), b.getStringAttr(op.getNormalize()), op.getThresholdAttr(),
-      stateTypes(b, op, k.exponent, bool(decay)));
+  auto scan = phi::ScanOp::create(b, op.getLoc(), op.getType(), query.rest, k.mantissa, op.getV(), scale, q.exponent,
+                                  k.exponent, decay, op.getMask(), b.getStringAttr(op.getCausal() ? "causal" : "both"),
+                                  b.getStringAttr(op.getNormalize()), op.getThresholdAttr(),
+                                  stateTypes(b, op, k.exponent, bool(decay)));
   op.replaceAllUsesWith(scan.getResult());
   op.erase();
 }

@@ -79,10 +79,9 @@ Value Rows::build(OpBuilder &at, Operation *op) {
       .Case([&](phi::NormOp o) {
         Value squares = norm(at, o.getX(), o.getLoc());
         unsigned rank = tile::shapeOf(squares).size();
-        return tile::pointwise(at, o.getLoc(), tile::shapeOf(squares), {{squares, rank ? Axes{0} : Axes{}}},
-                               [](OpBuilder &in, Location loc, ValueRange v) -> Value {
-                                 return sqrt(phi::Scalar(in, loc, v[0]));
-                               });
+        return tile::pointwise(
+            at, o.getLoc(), tile::shapeOf(squares), {{squares, rank ? Axes{0} : Axes{}}},
+            [](OpBuilder &in, Location loc, ValueRange v) -> Value { return sqrt(phi::Scalar(in, loc, v[0])); });
       })
       .Case([&](phi::SumOp o) {
         Value x = tile(o.getX());
@@ -118,10 +117,9 @@ Value Rows::matVec(OpBuilder &at, phi::MatVecOp op) {
   // A matrix of its own for each token, or none at all: products, then sums.
   llvm::SmallVector<int64_t> extents = shape(op.getMatrix());
   unsigned rank = extents.size();
-  Value products = tile::pointwise(at, loc, extents, {operand(op.getMatrix(), rank), operand(op.getVector(), rank)},
-                                   [](OpBuilder &in, Location l, ValueRange v) -> Value {
-                                     return arith::MulFOp::create(in, l, v[0], v[1]);
-                                   });
+  Value products = tile::pointwise(
+      at, loc, extents, {operand(op.getMatrix(), rank), operand(op.getVector(), rank)},
+      [](OpBuilder &in, Location l, ValueRange v) -> Value { return arith::MulFOp::create(in, l, v[0], v[1]); });
   return tile::reduce(at, loc, products, rank - 1, tile::Reduction::Sum);
 }
 
@@ -140,8 +138,7 @@ Value Rows::unit(OpBuilder &at, phi::UnitOp op) {
   Value squares = norm(at, op.getX(), op.getLoc());
   llvm::SmallVector<int64_t> extents = shape(op.getResult());
   unsigned rank = extents.size();
-  return tile::pointwise(at, op.getLoc(), extents,
-                         {operand(op.getX(), rank), {squares, rank == 2 ? Axes{0} : Axes{}}},
+  return tile::pointwise(at, op.getLoc(), extents, {operand(op.getX(), rank), {squares, rank == 2 ? Axes{0} : Axes{}}},
                          [](OpBuilder &in, Location loc, ValueRange v) -> Value {
                            phi::Scalar x(in, loc, v[0]), s(in, loc, v[1]);
                            return select(s == s.constant(0), x, x / sqrt(s));

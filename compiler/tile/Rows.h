@@ -17,7 +17,7 @@ struct Prologue {
   explicit Prologue(mlir::MLIRContext *context) : builder(context) {}
   mlir::OpBuilder builder; ///< where they are computed
   llvm::DenseMap<mlir::Value, mlir::Value> tiles;
-  mlir::Value length;      ///< `len`, an index
+  mlir::Value length; ///< `len`, an index
   Sides sides;
 };
 

@@ -98,8 +98,8 @@ void ScanTiler::buildDecay() {
     step = select(step < step.constant(-kForget), step.constant(-kForget), step);
     return select(takesPart(in, at, mask ? x[1] : Value()), step, step.constant(0));
   });
-  Value lower = tile::pointwise(
-      b, loc, {chunk, chunk}, {{steps, {1}}}, [&](OpBuilder &in, Location at, ValueRange x) -> Value {
+  Value lower =
+      tile::pointwise(b, loc, {chunk, chunk}, {{steps, {1}}}, [&](OpBuilder &in, Location at, ValueRange x) -> Value {
         Value i = linalg::IndexOp::create(in, at, 0), j = linalg::IndexOp::create(in, at, 1);
         Scalar step(in, at, x[0]);
         return select(arith::CmpIOp::create(in, at, arith::CmpIPredicate::ule, j, i), step, step.constant(0));
@@ -137,19 +137,19 @@ Value ScanTiler::largestExponent(Value last) {
     operands.push_back({whole, {0}});
   if (mask)
     operands.push_back({mask, {0}});
-  Value masked = tile::pointwise(
-      b, loc, tile::shapeOf(exponent), operands, [&](OpBuilder &in, Location at, ValueRange x) -> Value {
-        Scalar f(in, at, x[0]);
-        if (whole)
-          f = f - Scalar(in, at, x[1]);
-        Value part = takesPart(in, at, mask ? x.back() : Value());
-        if (last) {
-          Value j = linalg::IndexOp::create(in, at, 0);
-          Value early = arith::CmpIOp::create(in, at, arith::CmpIPredicate::ule, j, last);
-          part = arith::AndIOp::create(in, at, part, early);
-        }
-        return select(part, f, f.constant(kLowExponent));
-      });
+  Value masked = tile::pointwise(b, loc, tile::shapeOf(exponent), operands,
+                                 [&](OpBuilder &in, Location at, ValueRange x) -> Value {
+                                   Scalar f(in, at, x[0]);
+                                   if (whole)
+                                     f = f - Scalar(in, at, x[1]);
+                                   Value part = takesPart(in, at, mask ? x.back() : Value());
+                                   if (last) {
+                                     Value j = linalg::IndexOp::create(in, at, 0);
+                                     Value early = arith::CmpIOp::create(in, at, arith::CmpIPredicate::ule, j, last);
+                                     part = arith::AndIOp::create(in, at, part, early);
+                                   }
+                                   return select(part, f, f.constant(kLowExponent));
+                                 });
   return tile::reduce(b, loc, masked, 0, Reduction::Max);
 }
 
@@ -166,13 +166,13 @@ Value ScanTiler::scaledKeys(Value a) {
     llvm::SmallVector<Operand> scale{{exponent, byFeature ? Axes{0, 1} : Axes{0}}, {a, byFeature ? Axes{1} : Axes{}}};
     if (whole)
       scale.push_back({whole, {0}});
-    Value weight = tile::pointwise(b, loc, tile::shapeOf(exponent), scale,
-                                   [&](OpBuilder &in, Location at, ValueRange x) -> Value {
-                                     Scalar down = floor(Scalar(in, at, x[1]));
-                                     if (whole)
-                                       down = down + Scalar(in, at, x[2]);
-                                     return phi::Exp2ScaledOp::create(in, at, x[0], down);
-                                   });
+    Value weight =
+        tile::pointwise(b, loc, tile::shapeOf(exponent), scale, [&](OpBuilder &in, Location at, ValueRange x) -> Value {
+          Scalar down = floor(Scalar(in, at, x[1]));
+          if (whole)
+            down = down + Scalar(in, at, x[2]);
+          return phi::Exp2ScaledOp::create(in, at, x[0], down);
+        });
     operands.push_back({weight, scale[0].axes});
   }
   if (mask)
@@ -214,9 +214,7 @@ ScanTiler::Range ScanTiler::nextRange(Value from, const ScanState &state, Value 
     // The keys up to the first row matter only if the chunk as a whole rises far above the state.
     auto branch = scf::IfOp::create(
         b, loc, exceeds(all, state.a),
-        [&](OpBuilder &, Location l) {
-          scf::YieldOp::create(b, l, largest(largestExponent(from), state.a));
-        },
+        [&](OpBuilder &, Location l) { scf::YieldOp::create(b, l, largest(largestExponent(from), state.a)); },
         [&](OpBuilder &at, Location l) { scf::YieldOp::create(at, l, all); });
     early = branch.getResult(0);
     single = arith::OrIOp::create(b, loc, single, exceeds(all, early));
@@ -248,10 +246,9 @@ ScanState ScanTiler::rescale(const ScanState &state, Value a) {
     llvm::SmallVector<Value> results;
     for (Value x : values) {
       Axes all = tile::shapeOf(x).size() == 1 ? Axes{0} : Axes{0, 1};
-      results.push_back(tile::pointwise(at, l, tile::shapeOf(x), {{x, all}, {shift, axes}},
-                                        [](OpBuilder &in, Location m, ValueRange y) -> Value {
-                                          return phi::LdexpOp::create(in, m, y[0], y[1]);
-                                        }));
+      results.push_back(tile::pointwise(
+          at, l, tile::shapeOf(x), {{x, all}, {shift, axes}},
+          [](OpBuilder &in, Location m, ValueRange y) -> Value { return phi::LdexpOp::create(in, m, y[0], y[1]); }));
     }
     scf::YieldOp::create(at, l, results);
   };
@@ -304,12 +301,13 @@ Value ScanTiler::causalChunk(ScanState &state, Rows &queries) {
 /// O = A v + phi(q) S over row blocks: what lies above the diagonal of blocks is never formed.
 Value ScanTiler::triangle(const ScanState &state, Value fk, const Range &range, QueryScale &query, Value old) {
   int64_t granule = std::min(schedule.granule, chunk);
-  Value values = tile::pointwise(b, loc, {chunk, width}, {{v, {0, 1}}}, [&](OpBuilder &in, Location at, ValueRange x) -> Value {
-    Value j = linalg::IndexOp::create(in, at, 0);
-    Scalar value(in, at, x[0]);
-    Value inside = arith::CmpIOp::create(in, at, arith::CmpIPredicate::ult, j, range.to);
-    return select(inside, value, value.constant(0));
-  });
+  Value values =
+      tile::pointwise(b, loc, {chunk, width}, {{v, {0, 1}}}, [&](OpBuilder &in, Location at, ValueRange x) -> Value {
+        Value j = linalg::IndexOp::create(in, at, 0);
+        Scalar value(in, at, x[0]);
+        Value inside = arith::CmpIOp::create(in, at, arith::CmpIPredicate::ult, j, range.to);
+        return select(inside, value, value.constant(0));
+      });
   Value past;
   if (state.z)
     past = tile::contract(b, loc, {query.features(), {0, 1}}, {state.z, {1}}, {0});
@@ -317,7 +315,8 @@ Value ScanTiler::triangle(const ScanState &state, Value fk, const Range &range, 
   for (int64_t row = 0; row < chunk; row += granule) {
     int64_t rows = std::min(granule, chunk - row), reach = row + rows;
     Value fq = tile::slice(b, loc, query.features(), {row, 0}, {rows, features});
-    Value A = tile::contract(b, loc, {tile::slice(b, loc, fk, {0, 0}, {reach, features}), {0, 2}}, {fq, {1, 2}}, {0, 1});
+    Value A =
+        tile::contract(b, loc, {tile::slice(b, loc, fk, {0, 0}, {reach, features}), {0, 2}}, {fq, {1, 2}}, {0, 1});
     A = tile::pointwise(b, loc, {reach, rows}, {{A, {0, 1}}}, [&](OpBuilder &in, Location at, ValueRange x) -> Value {
       Value j = linalg::IndexOp::create(in, at, 0);
       Value i = arith::AddIOp::create(in, at, linalg::IndexOp::create(in, at, 1), tile::index(in, at, row));
@@ -329,16 +328,18 @@ Value ScanTiler::triangle(const ScanState &state, Value fk, const Range &range, 
     O = tile::contract(b, loc, {fq, {0, 2}}, {state.S, {2, 1}}, {0, 1}, O);
     Value D;
     if (state.z)
-      D = tile::map(b, loc, {rows},
-                    {{tile::reduce(b, loc, A, 0, Reduction::Sum), {0}}, {tile::slice(b, loc, past, {row}, {rows}), {0}}},
-                    [](Entries e) { return e[0] + e[1]; });
+      D = tile::map(
+          b, loc, {rows},
+          {{tile::reduce(b, loc, A, 0, Reduction::Sum), {0}}, {tile::slice(b, loc, past, {row}, {rows}), {0}}},
+          [](Entries e) { return e[0] + e[1]; });
     O = query.finish(O, D, row);
-    O = tile::pointwise(b, loc, {rows, width}, {{O, {0, 1}}, {tile::slice(b, loc, old, {row, 0}, {rows, width}), {0, 1}}},
-                        [&](OpBuilder &in, Location at, ValueRange x) -> Value {
-                          Value i = arith::AddIOp::create(in, at, linalg::IndexOp::create(in, at, 0), tile::index(in, at, row));
-                          Value now = arith::CmpIOp::create(in, at, arith::CmpIPredicate::uge, i, range.from);
-                          return arith::SelectOp::create(in, at, now, x[0], x[1]);
-                        });
+    O = tile::pointwise(
+        b, loc, {rows, width}, {{O, {0, 1}}, {tile::slice(b, loc, old, {row, 0}, {rows, width}), {0, 1}}},
+        [&](OpBuilder &in, Location at, ValueRange x) -> Value {
+          Value i = arith::AddIOp::create(in, at, linalg::IndexOp::create(in, at, 0), tile::index(in, at, row));
+          Value now = arith::CmpIOp::create(in, at, arith::CmpIPredicate::uge, i, range.from);
+          return arith::SelectOp::create(in, at, now, x[0], x[1]);
+        });
     result = tile::insert(b, loc, O, result, {row, 0});
   }
   return result;
@@ -367,7 +368,8 @@ void ScanTiler::advance(ScanState &state, Value fk) {
     llvm::SmallVector<Operand> operands{{x, all}, {more, all}};
     if (gain)
       operands.push_back({gain, axes});
-    return tile::map(b, loc, tile::shapeOf(x), operands, [&](Entries e) { return gain ? (e[0] + e[1]) * e[2] : e[0] + e[1]; });
+    return tile::map(b, loc, tile::shapeOf(x), operands,
+                     [&](Entries e) { return gain ? (e[0] + e[1]) * e[2] : e[0] + e[1]; });
   };
   state.S = add(state.S, tile::contract(b, loc, {fk, {2, 0}}, {v, {2, 1}}, {0, 1}));
   if (state.z)

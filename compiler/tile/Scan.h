@@ -59,11 +59,11 @@ private:
   mlir::Type element;
   int64_t chunk, features, width;
   mlir::Value valid;
-  mlir::Value k, v, mask, steps;        ///< [chunk, F], [chunk, e]; [chunk] or null
-  mlir::Value exponent;                 ///< of the keys, less the fraction of the decay: [chunk], [chunk, F] or null
-  bool byFeature = false;               ///< exponent is [chunk, F] and a is [F]
-  mlir::Value whole, fraction;          ///< L_j, log2 of the chunk's decay up to and with j, in two parts: [chunk] or null
-  mlir::Value lastWhole, lastFraction;  ///< of the whole chunk: [1] or null
+  mlir::Value k, v, mask, steps; ///< [chunk, F], [chunk, e]; [chunk] or null
+  mlir::Value exponent;          ///< of the keys, less the fraction of the decay: [chunk], [chunk, F] or null
+  bool byFeature = false;        ///< exponent is [chunk, F] and a is [F]
+  mlir::Value whole, fraction;   ///< L_j, log2 of the chunk's decay up to and with j, in two parts: [chunk] or null
+  mlir::Value lastWhole, lastFraction; ///< of the whole chunk: [1] or null
 };
 
 } // namespace yaglom::compiler

@@ -156,7 +156,8 @@ void TileBuilder::queryLoop() {
   b.setInsertionPointToStart(loop.getBody());
   Value first = loop.getInductionVar(), valid = validRows(first, rows);
   // With `causal` both sides have the same length, so one chunk of each is in step.
-  Rows queries(prologue, b, schedule.chunk, first, valid, position), keys(prologue, b, schedule.chunk, first, valid, position);
+  Rows queries(prologue, b, schedule.chunk, first, valid, position),
+      keys(prologue, b, schedule.chunk, first, valid, position);
   queries.lowerAttention = [&](Operation *op) { return lowerAttention(op, queries, keys); };
   ValueRange carried = loop.getRegionIterArgs();
   for (phi::ScanOp op : causal) {

@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "mlir/IR/BuiltinAttributes.h"
 #include "mlir/IR/Builders.h"
+#include "mlir/IR/BuiltinAttributes.h"
 
 #include <cstdint>
 
@@ -24,8 +24,8 @@ struct Schedule {
   static double range(mlir::Type element) { return element.isF32() ? 64 : 900; }
 
   mlir::DictionaryAttr toAttr(mlir::Builder &b) const {
-    return b.getDictionaryAttr({b.getNamedAttr("chunk", b.getI64IntegerAttr(chunk)),
-                                b.getNamedAttr("granule", b.getI64IntegerAttr(granule))});
+    return b.getDictionaryAttr(
+        {b.getNamedAttr("chunk", b.getI64IntegerAttr(chunk)), b.getNamedAttr("granule", b.getI64IntegerAttr(granule))});
   }
   static Schedule fromAttr(mlir::DictionaryAttr attr) {
     Schedule schedule;

@@ -90,24 +90,28 @@ Online SoftmaxTiler::keyBlock(const Online &before, Value q, Value start, Value 
       all.push_back({mask, {0}});
     return all;
   };
-  v = tile::pointwise(b, loc, {block, width}, operands({{v, {0, 1}}}), [&](OpBuilder &in, Location at, ValueRange x) -> Value {
-    Scalar value(in, at, x[0]);
-    return select(takesPart(in, at, mask ? x.back() : Value(), false), value, value.constant(0));
-  });
+  v = tile::pointwise(b, loc, {block, width}, operands({{v, {0, 1}}}),
+                      [&](OpBuilder &in, Location at, ValueRange x) -> Value {
+                        Scalar value(in, at, x[0]);
+                        return select(takesPart(in, at, mask ? x.back() : Value(), false), value, value.constant(0));
+                      });
   Value scores = tile::contract(b, loc, {k, {0, 2}}, {q, {1, 2}}, {0, 1}); // [key, query]
-  scores = tile::pointwise(b, loc, {block, chunk}, operands({{scores, {0, 1}}}), [&](OpBuilder &in, Location at, ValueRange x) -> Value {
-    Scalar s(in, at, x[0]);
-    return select(takesPart(in, at, mask ? x.back() : Value(), true), s, s.constant(kLowExponent));
-  });
+  scores = tile::pointwise(
+      b, loc, {block, chunk}, operands({{scores, {0, 1}}}), [&](OpBuilder &in, Location at, ValueRange x) -> Value {
+        Scalar s(in, at, x[0]);
+        return select(takesPart(in, at, mask ? x.back() : Value(), true), s, s.constant(kLowExponent));
+      });
   Value most = tile::reduce(b, loc, scores, 0, Reduction::Max);
   Online next;
   next.m = tile::map(b, loc, {chunk}, {{before.m, {0}}, {most, {0}}}, [](Entries e) { return maxNumber(e[0], e[1]); });
-  Value shrink = tile::map(b, loc, {chunk}, {{before.m, {0}}, {next.m, {0}}}, [](Entries e) { return exp2(e[0] - e[1]); });
+  Value shrink =
+      tile::map(b, loc, {chunk}, {{before.m, {0}}, {next.m, {0}}}, [](Entries e) { return exp2(e[0] - e[1]); });
   Value p = tile::map(b, loc, {block, chunk}, {{scores, {0, 1}}, {next.m, {1}}}, [](Entries e) {
     return select(e[0] == e[0].constant(kLowExponent), e[0].constant(0), exp2(e[0] - e[1]));
   });
-  next.l = tile::map(b, loc, {chunk}, {{before.l, {0}}, {shrink, {0}}, {tile::reduce(b, loc, p, 0, Reduction::Sum), {0}}},
-                     [](Entries e) { return e[0] * e[1] + e[2]; });
+  next.l =
+      tile::map(b, loc, {chunk}, {{before.l, {0}}, {shrink, {0}}, {tile::reduce(b, loc, p, 0, Reduction::Sum), {0}}},
+                [](Entries e) { return e[0] * e[1] + e[2]; });
   Value O = tile::contract(b, loc, {p, {2, 0}}, {v, {2, 1}}, {0, 1});
   next.O = tile::map(b, loc, {chunk, width}, {{before.O, {0, 1}}, {shrink, {0}}, {O, {0, 1}}},
                      [](Entries e) { return e[0] * e[1] + e[2]; });
@@ -126,9 +130,8 @@ Value SoftmaxTiler::rowsUpTo(Value q, Value limit) {
   scf::YieldOp::create(b, loc, ValueRange{next.m, next.l, next.O});
   b.setInsertionPointAfter(loop);
   // A row without a key is 0.
-  return tile::map(b, loc, {chunk, width}, {{loop.getResult(2), {0, 1}}, {loop.getResult(1), {0}}}, [](Entries e) {
-    return select(e[1] == e[1].constant(0), e[1], e[0] / e[1]);
-  });
+  return tile::map(b, loc, {chunk, width}, {{loop.getResult(2), {0, 1}}, {loop.getResult(1), {0}}},
+                   [](Entries e) { return select(e[1] == e[1].constant(0), e[1], e[0] / e[1]); });
 }
 
 Value SoftmaxTiler::run() {
@@ -157,10 +160,11 @@ Value SoftmaxTiler::run() {
   Value from = loop.getAfterArguments()[0], old = loop.getAfterArguments()[1];
   Value to = arith::SelectOp::create(b, loc, single, add(from, tile::index(b, loc, 1)), queries.valid);
   Value rows = rowsUpTo(q, minimum(add(queries.first, to), count));
-  rows = tile::pointwise(b, loc, {chunk, width}, {{rows, {0, 1}}, {old, {0, 1}}}, [&](OpBuilder &in, Location at, ValueRange x) -> Value {
-    Value now = arith::CmpIOp::create(in, at, arith::CmpIPredicate::uge, linalg::IndexOp::create(in, at, 0), from);
-    return arith::SelectOp::create(in, at, now, x[0], x[1]);
-  });
+  rows = tile::pointwise(
+      b, loc, {chunk, width}, {{rows, {0, 1}}, {old, {0, 1}}}, [&](OpBuilder &in, Location at, ValueRange x) -> Value {
+        Value now = arith::CmpIOp::create(in, at, arith::CmpIPredicate::uge, linalg::IndexOp::create(in, at, 0), from);
+        return arith::SelectOp::create(in, at, now, x[0], x[1]);
+      });
   scf::YieldOp::create(b, loc, ValueRange{to, rows});
   b.setInsertionPointAfter(loop);
   return loop.getResult(1);

@@ -67,7 +67,9 @@ void ClusterEmitter::emitProducts(llvm::ArrayRef<linalg::ContractOp> group) {
 
 /// sum + column of the one operand x row of the other, at one k.
 Value ClusterEmitter::multiplyAdd(linalg::ContractOp op, Value k, Value sum, llvm::DenseMap<Value, Value> &vectors) {
-  auto usesLanes = [&](unsigned i) { return llvm::is_contained(mapOf(op, i).getResults(), b.getAffineDimExpr(laneDim)); };
+  auto usesLanes = [&](unsigned i) {
+    return llvm::is_contained(mapOf(op, i).getResults(), b.getAffineDimExpr(laneDim));
+  };
   unsigned laneSide = usesLanes(0) ? 0 : 1, rowSide = 1 - laneSide;
   Value laneOperand = op.getInputs()[laneSide], rowOperand = op.getInputs()[rowSide];
   Value &vector = vectors[laneOperand];

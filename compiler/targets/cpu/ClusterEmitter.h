@@ -23,11 +23,11 @@ struct Prefetch {
 
 /// What a cluster needs to know of the values around it.
 struct Surroundings {
-  std::function<Place(mlir::Value)> place;                  ///< of a tensor in memory
+  std::function<Place(mlir::Value)> place;                 ///< of a tensor in memory
   std::function<std::optional<double>(mlir::Value)> splat; ///< of a tensor with one known entry
-  mlir::IRMapping &scalars;                                 ///< indices, conditions, numbers
-  std::function<bool(mlir::Value)> isStored;                ///< whether the value is used outside of the cluster
-  std::vector<Prefetch> prefetches;                         ///< what this cluster should fetch beside its work
+  mlir::IRMapping &scalars;                                ///< indices, conditions, numbers
+  std::function<bool(mlir::Value)> isStored;               ///< whether the value is used outside of the cluster
+  std::vector<Prefetch> prefetches;                        ///< what this cluster should fetch beside its work
 };
 
 class ClusterEmitter {
@@ -88,10 +88,10 @@ private:
   const Machine &machine;
   Surroundings &around;
   Memory memory;
-  int laneDim = -1, rowDim = -1;  ///< of the iteration space; -1 when it has none
-  int64_t R = 1, L = 1;           ///< rows and lanes of a tile
-  int64_t height = 1;             ///< rows of the current tile: R, or what is left
-  llvm::SmallVector<Index> at;    ///< where the current tile begins, one a dimension
+  int laneDim = -1, rowDim = -1;           ///< of the iteration space; -1 when it has none
+  int64_t R = 1, L = 1;                    ///< rows and lanes of a tile
+  int64_t height = 1;                      ///< rows of the current tile: R, or what is left
+  llvm::SmallVector<Index> at;             ///< where the current tile begins, one a dimension
   llvm::DenseMap<mlir::Value, Tile> tiles; ///< of values that this cluster makes
   llvm::DenseMap<std::pair<mlir::Value, mlir::AffineMap>, Tile> loaded; ///< of values that it has read
 };

@@ -20,7 +20,8 @@ namespace yaglom::compiler::cpu {
 mlir::LogicalResult convertToLlvmDialect(mlir::ModuleOp module);
 
 /// The optimised LLVM module for `machine`, its functions exported; null when the translation failed.
-std::unique_ptr<llvm::Module> translateToLlvm(mlir::ModuleOp module, llvm::LLVMContext &context, const Machine &machine);
+std::unique_ptr<llvm::Module> translateToLlvm(mlir::ModuleOp module, llvm::LLVMContext &context,
+                                              const Machine &machine);
 
 std::string printLlvm(const llvm::Module &module);
 Result<std::string> emitAssembly(llvm::Module &module, const Machine &machine);

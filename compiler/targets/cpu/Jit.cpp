@@ -26,7 +26,8 @@ Result<std::shared_ptr<LoadedCode>> LoadedCode::load(std::unique_ptr<llvm::Memor
   if (!jit)
     return toError("cannot start the loader", jit.takeError());
   // memcpy and memset, which code generation may call, and a sanitizer's runtime, come from this process.
-  auto process = llvm::orc::DynamicLibrarySearchGenerator::GetForCurrentProcess((*jit)->getDataLayout().getGlobalPrefix());
+  auto process =
+      llvm::orc::DynamicLibrarySearchGenerator::GetForCurrentProcess((*jit)->getDataLayout().getGlobalPrefix());
   if (!process)
     return toError("cannot read this process's symbols", process.takeError());
   (*jit)->getMainJITDylib().addGenerator(std::move(*process));

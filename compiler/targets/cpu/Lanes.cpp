@@ -77,8 +77,8 @@ void Lanes::connect(Operation *op) {
       unite(result, argument);
     }
   } else if (auto loop = dyn_cast<scf::WhileOp>(op)) {
-    for (auto [init, argument, yield, result] : llvm::zip(loop.getInits(), loop.getAfterArguments(),
-                                                          loop.getYieldOp()->getOperands(), loop.getResults())) {
+    for (auto [init, argument, yield, result] :
+         llvm::zip(loop.getInits(), loop.getAfterArguments(), loop.getYieldOp()->getOperands(), loop.getResults())) {
       unite(init, argument);
       unite(yield, argument);
       unite(result, argument);

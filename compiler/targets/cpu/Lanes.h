@@ -27,8 +27,8 @@ private:
   void vote(mlir::linalg::ContractOp op);
 
   llvm::DenseMap<mlir::Value, mlir::Value> parent;
-  llvm::DenseMap<mlir::Value, unsigned> axis;   ///< decided, by representative
-  llvm::DenseMap<mlir::Value, bool> inLoop;     ///< some member is computed in a loop, by representative
+  llvm::DenseMap<mlir::Value, unsigned> axis; ///< decided, by representative
+  llvm::DenseMap<mlir::Value, bool> inLoop;   ///< some member is computed in a loop, by representative
 };
 
 } // namespace yaglom::compiler::cpu

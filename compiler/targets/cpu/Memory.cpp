@@ -49,9 +49,7 @@ void Memory::store(Value value, Value address) {
   LLVM::StoreOp::create(b, loc, value, address, bytesOf(value.getType()));
 }
 
-void Memory::prefetch(Value address) {
-  LLVM::Prefetch::create(b, loc, address, /*rw=*/0, /*hint=*/3, /*cache=*/1);
-}
+void Memory::prefetch(Value address) { LLVM::Prefetch::create(b, loc, address, /*rw=*/0, /*hint=*/3, /*cache=*/1); }
 
 Value Memory::prefixMask(int64_t lanes, int64_t valid) {
   llvm::SmallVector<bool> bits(lanes);

@@ -7,13 +7,13 @@
 namespace yaglom::compiler::cpu {
 
 struct Place {
-  mlir::Value base;                   ///< !llvm.ptr
-  int64_t offset = 0;                 ///< of entry 0 from base, in elements
+  mlir::Value base;   ///< !llvm.ptr
+  int64_t offset = 0; ///< of entry 0 from base, in elements
   mlir::Type element;
   llvm::SmallVector<int64_t, 3> sizes;   ///< one an axis of the tensor
   llvm::SmallVector<int64_t, 3> strides; ///< in elements
-  unsigned lane = 0;                  ///< the axis with stride 1
-  bool padded = true;                 ///< whole vectors may be read and written where the lane axis ends
+  unsigned lane = 0;                     ///< the axis with stride 1
+  bool padded = true;                    ///< whole vectors may be read and written where the lane axis ends
 
   bool operator==(const Place &other) const {
     return base == other.base && offset == other.offset && strides == other.strides && sizes == other.sizes;

@@ -144,8 +144,7 @@ bool TileLowering::mayOverwrite(Value old, Value next, const Clusters &clusters)
         bool same = false;
         for (Operation *chain = next.getDefiningOp(); auto insert = dyn_cast_or_null<tensor::InsertSliceOp>(chain);
              chain = insert.getDest().getDefiningOp())
-          same |= insert.getStaticOffsets() == slice.getStaticOffsets() &&
-                  clusters.indexOf(insert.getSource()) == step;
+          same |= insert.getStaticOffsets() == slice.getStaticOffsets() && clusters.indexOf(insert.getSource()) == step;
         if (!same || !readsEntryByEntry(partUse, clusters, step))
           return false;
       }

@@ -193,7 +193,8 @@ Value TileLowering::isGiven(Value address) {
 
 /// A tensor in the caller's memory, row by row.
 Place TileLowering::rowMajor(Value address, RankedTensorType type, int64_t offset) {
-  Place place{address, offset, type.getElementType(), {}, {}, unsigned(std::max<int64_t>(type.getRank() - 1, 0)), false};
+  Place place{address, offset, type.getElementType(), {}, {}, unsigned(std::max<int64_t>(type.getRank() - 1, 0)),
+              false};
   place.sizes.assign(type.getShape().begin(), type.getShape().end());
   place.strides.assign(type.getRank(), 1);
   for (int axis = type.getRank() - 2; axis >= 0; --axis)
@@ -325,7 +326,8 @@ void TileLowering::copyPlace(const Place &from, const Place &to) {
     Value source = memory.address(from, at), target = memory.address(to, at);
     int64_t count = laneCount(to), width = machine.lanes(to.element.getIntOrFloatBitWidth() / 8);
     bool dense = to.sizes.empty() || (from.isDense(to.lane) && to.isDense(to.lane));
-    int64_t fromStride = to.sizes.empty() ? 1 : from.strides[to.lane], toStride = to.sizes.empty() ? 1 : to.strides[to.lane];
+    int64_t fromStride = to.sizes.empty() ? 1 : from.strides[to.lane],
+            toStride = to.sizes.empty() ? 1 : to.strides[to.lane];
     for (int64_t l = 0; l < count; l += dense ? width : 1) {
       Value s = memory.move(source, to.element, l * fromStride), t = memory.move(target, to.element, l * toStride);
       if (dense)
