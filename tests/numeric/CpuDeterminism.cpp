@@ -1,0 +1,109 @@
+// The same bits whatever else is computed: threads, batch, heads, repetition. Chunk sizes agree to rounding.
+// SPDX-License-Identifier: Apache-2.0
+#include "tests/numeric/CpuCase.h"
+#include "tests/numeric/Golden.h"
+#include "tests/numeric/Tolerance.h"
+
+#include "tests/unit/Catch.h"
+
+using namespace yaglom;
+using namespace yaglom::tests;
+
+namespace {
+
+/// Calls `visit(spec, name)` for every attention of every spec.
+template <typename F>
+void forEveryAttention(F visit) {
+  for (const std::string &file : specFiles()) {
+    const Spec spec = Spec::parseFile(file).value();
+    for (const std::string &name : spec.attentions()) {
+      INFO(name);
+      visit(spec, name);
+    }
+  }
+}
+
+/// `tensor` with entries along `axis` taken from `order`.
+Tensor permuted(const Tensor &tensor, std::size_t axis, const std::vector<int64_t> &order) {
+  Shape shape = tensor.shape();
+  int64_t inner = 1;
+  for (std::size_t i = axis + 1; i < shape.size(); ++i)
+    inner *= shape[i];
+  const int64_t old = shape[axis];
+  shape[axis] = static_cast<int64_t>(order.size());
+  Tensor result(tensor.dtype(), shape);
+  for (int64_t i = 0; i < result.size(); ++i) {
+    const int64_t place = i / inner % shape[axis], outer = i / inner / shape[axis];
+    result.set(i, tensor.at((outer * old + order[static_cast<std::size_t>(place)]) * inner + i % inner));
+  }
+  return result;
+}
+
+/// Heads, or batches, in another order, or only some of them.
+Data permuted(const Data &data, bool heads, const std::vector<int64_t> &order) {
+  Data result = data;
+  (heads ? result.sizes.heads : result.sizes.batch) = static_cast<int64_t>(order.size());
+  for (Tensor &tensor : result.inputs)
+    tensor = permuted(tensor, heads ? 1 : 0, order);
+  if (heads)
+    for (const Parameters::Entry &entry : data.parameters)
+      result.parameters.set(entry.name, permuted(entry.tensor, 0, order));
+  return result;
+}
+
+std::vector<double> permutedOutput(const std::vector<double> &output, const Data &data, int64_t width, bool heads,
+                                   const std::vector<int64_t> &order) {
+  Tensor tensor(DType::f64, {data.sizes.batch, data.sizes.heads, data.sizes.rows, width});
+  for (int64_t i = 0; i < tensor.size(); ++i)
+    tensor.set(i, output[static_cast<std::size_t>(i)]);
+  const Tensor result = permuted(tensor, heads ? 1 : 0, order);
+  std::vector<double> values;
+  for (int64_t i = 0; i < result.size(); ++i)
+    values.push_back(result.at(i));
+  return values;
+}
+
+} // namespace
+
+TEST_CASE("one and two threads give the same bits every time") {
+  forEveryAttention([](const Spec &spec, const std::string &name) {
+    for (const DType dtype : {DType::f32, DType::f64}) {
+      const Kernel kernel = compiled(spec, name, options(dtype, 8, 5));
+      const Data data = makeData(kernel, {2, 3, 70}, dtype, 0.5);
+      const std::vector<double> first = run(kernel, data, 1);
+      bool equal = true;
+      for (int time = 0; time < 20; ++time)
+        equal &= same(run(kernel, data, 1 + time % 2), first);
+      CHECK(equal);
+    }
+  });
+}
+
+TEST_CASE("a sequence gives the same bits alone, among others, and in any order of heads and batches") {
+  forEveryAttention([](const Spec &spec, const std::string &name) {
+    for (const DType dtype : {DType::f32, DType::f64}) {
+      const Kernel kernel = compiled(spec, name, options(dtype, 8, 5));
+      const Data data = makeData(kernel, {3, 4, 50}, dtype, 0.5);
+      const std::vector<double> all = run(kernel, data);
+      for (const bool heads : {true, false})
+        for (const std::vector<int64_t> &order : {std::vector<int64_t>{2, 0, 1}, {1}, {2, 2, 1, 0, 1}}) {
+          INFO((heads ? "heads " : "batches ") << order.size());
+          CHECK(same(run(kernel, permuted(data, heads, order)), permutedOutput(all, data, outputWidth(kernel), heads, order)));
+        }
+    }
+  });
+}
+
+TEST_CASE("chunks of any size agree") {
+  forEveryAttention([](const Spec &spec, const std::string &name) {
+    for (const DType dtype : {DType::f32, DType::f64}) {
+      const Data data = makeData(compiled(spec, name, options(dtype, 8, 5)), {1, 2, 150}, dtype, 0.35);
+      const std::vector<double> expected = run(compiled(spec, name, options(dtype, 8, 5)), data);
+      for (const int64_t chunk : {1, 5, 16, 32, 64}) {
+        INFO("chunk " << chunk);
+        CHECK(relativeError(run(compiled(spec, name, options(dtype, 8, 5, Target::host(), chunk)), data), expected) <
+              2 * tolerance(dtype, 150));
+      }
+    }
+  });
+}

@@ -1,0 +1,77 @@
+// Random programs, compiled in float64 and compared with the reference: crashes and wrong values.
+// SPDX-License-Identifier: Apache-2.0
+#include "tests/numeric/CpuCase.h"
+#include "tests/numeric/Golden.h"
+#include "tests/numeric/RandomProgram.h"
+
+#include "tests/unit/Catch.h"
+
+#include <cmath>
+#include <cstdlib>
+
+using namespace yaglom;
+using namespace yaglom::tests;
+
+namespace {
+
+constexpr double kTolerance = 1e-9;
+/// A program whose output answers a perturbation of 1e-13 of its inputs by more than this times 1e-13 compares nothing.
+constexpr double kConditioned = 1e3;
+
+/// What became of the program of a seed.
+enum class Verdict { Compared, IllConditioned };
+
+Verdict check(uint64_t seed) {
+  const RandomProgram program = randomProgram(seed);
+  INFO("seed " << seed << ", d = " << program.d << ", e = " << program.e << ", rows " << program.sizes.rows << ", key rows "
+               << program.sizes.keyRows << ", chunk " << program.chunk << "\n"
+               << program.text);
+  Result<Spec> spec = Spec::parse(program.text, "random.phi");
+  if (!spec) {
+    UNSCOPED_INFO(spec.error().what());
+    FAIL("the generator made a program that does not check");
+  }
+  const Kernel reference = compiled(*spec, "a", options(DType::f64, program.d, program.e, Target::reference()));
+  const Data data = makeData(reference, program.sizes, DType::f64, 0.6, seed);
+  const std::vector<double> expected = run(reference, data);
+  Data near = data;
+  Random random(seed);
+  near.transform([&](double x, int64_t) { return x * (1 + 1e-13 * random.normal()); });
+  const double response = relativeError(run(reference, near), expected);
+  if (!(response < kConditioned * 1e-13))
+    return Verdict::IllConditioned;
+
+  Result<Kernel> kernel = compile(*spec, "a", options(DType::f64, program.d, program.e, Target::host(), program.chunk));
+  if (!kernel) {
+    UNSCOPED_INFO(std::string(kernel.error().what()).substr(0, 2000));
+    FAIL("the compiler fails");
+  }
+  const double error = relativeError(run(*kernel, data), expected);
+  CHECK(error < kTolerance);
+  return Verdict::Compared;
+}
+
+void checkSeeds(uint64_t begin, uint64_t end) {
+  int compared = 0;
+  for (uint64_t seed = begin; seed < end; ++seed)
+    compared += check(seed) == Verdict::Compared;
+  // A generator whose programs compare nothing tests nothing.
+  CHECK(compared > static_cast<int>(end - begin) * 3 / 4);
+}
+
+} // namespace
+
+TEST_CASE("random programs compute what the reference computes (part 1)") { checkSeeds(0, 75); }
+TEST_CASE("random programs compute what the reference computes (part 2)") { checkSeeds(75, 150); }
+TEST_CASE("random programs compute what the reference computes (part 3)") { checkSeeds(150, 225); }
+TEST_CASE("random programs compute what the reference computes (part 4)") { checkSeeds(225, 300); }
+
+/// YAGLOM_SEEDS=BEGIN:END numeric-cpu "[.seeds]" looks further.
+TEST_CASE("random programs of the seeds in YAGLOM_SEEDS compute what the reference computes", "[.seeds]") {
+  const char *text = std::getenv("YAGLOM_SEEDS");
+  REQUIRE(text);
+  char *colon = nullptr;
+  const uint64_t begin = std::strtoull(text, &colon, 10);
+  REQUIRE(*colon == ':');
+  checkSeeds(begin, std::strtoull(colon + 1, nullptr, 10));
+}

@@ -1,0 +1,38 @@
+// The one table of tolerances of the numeric tests: by element type and length of the longest sum.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "yaglom/tensor.h"
+
+#include <cmath>
+#include <cstdint>
+
+namespace yaglom::tests {
+
+/// Half the distance of two neighbours near 1.
+inline double roundoff(DType type) { return type == DType::f32 ? 0x1p-24 : 0x1p-53; }
+
+/// Largest relative rms error (language.md section 6) of a well-conditioned attention over `terms` tokens.
+inline double tolerance(DType type, int64_t terms) {
+  struct Row {
+    int64_t terms;
+    double f32, f64;
+  };
+  constexpr Row kTable[] = {
+      {256, 5e-6, 1e-12},
+      {10'000, 1e-5, 1e-11},
+      {INT64_MAX, 2e-5, 1e-10},
+  };
+  const Row *row = kTable;
+  while (terms > row->terms)
+    ++row;
+  return type == DType::f32 ? row->f32 : row->f64;
+}
+
+/// The same where features are exp(f) with |f| up to `exponent`. f is a sum whose terms are of that size, so it has an
+/// error of some roundoffs of it; exp makes that absolute error a relative one of the feature, once for q and once for k.
+inline double tolerance(DType type, int64_t terms, double exponent) {
+  return tolerance(type, terms) + 8 * exponent * roundoff(type);
+}
+
+} // namespace yaglom::tests
