@@ -142,8 +142,8 @@ bool TileLowering::mayOverwrite(Value old, Value next, const Clusters &clusters)
       for (OpOperand &partUse : slice.getResult().getUses()) {
         int step = clusters.indexOfUser(partUse.getOwner());
         bool same = false;
-        for (Operation *chain = next.getDefiningOp(); auto insert = dyn_cast_or_null<tensor::InsertSliceOp>(chain);
-             chain = insert.getDest().getDefiningOp())
+        for (auto insert = next.getDefiningOp<tensor::InsertSliceOp>(); insert;
+             insert = insert.getDest().getDefiningOp<tensor::InsertSliceOp>())
           same |= insert.getStaticOffsets() == slice.getStaticOffsets() && clusters.indexOf(insert.getSource()) == step;
         if (!same || !readsEntryByEntry(partUse, clusters, step))
           return false;
