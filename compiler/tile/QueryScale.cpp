@@ -51,7 +51,7 @@ void QueryScale::scaleByFeature(Value a) {
       return e[0];
     return exponent ? e[0] + floor(e[1]) : floor(e[0]);
   });
-  Value most = tile::reduce(b, loc, sums, 1, Reduction::Max);
+  Value most = tile::reduce(b, loc, sums, 1, Reduction::MaxExponent);
   shift = tile::map(b, loc, {chunk}, {{most, {0}}}, [](Entries e) { return floor(e[0]); });
   operands.push_back({shift, {0}});
   operands.push_back({q, {0, 1}});

@@ -42,7 +42,7 @@ ScanState ScanState::initial(OpBuilder &b, phi::ScanOp op) {
     types = types.drop_front();
   }
   if (!types.empty())
-    state.a = member(types[0], kLowExponent);
+    state.a = member(types[0], lowExponent(tile::elementOf(op.getResult())));
   return state;
 }
 
@@ -148,9 +148,9 @@ Value ScanTiler::largestExponent(Value last) {
                                      Value early = arith::CmpIOp::create(in, at, arith::CmpIPredicate::ule, j, last);
                                      part = arith::AndIOp::create(in, at, part, early);
                                    }
-                                   return select(part, f, f.constant(kLowExponent));
+                                   return select(part, f, f.constant(lowExponent(element)));
                                  });
-  return tile::reduce(b, loc, masked, 0, Reduction::Max);
+  return tile::reduce(b, loc, masked, 0, Reduction::MaxExponent);
 }
 
 /// The larger of two maxima, [F] or [].
@@ -198,7 +198,7 @@ Value ScanTiler::exceeds(Value x, Value y) {
   Axes axes = byFeature ? Axes{0} : Axes{};
   Value rise = tile::map(b, loc, tile::shapeOf(x), {{x, axes}, {y, axes}}, [](Entries e) { return e[0] - e[1]; });
   if (byFeature)
-    rise = tile::reduce(b, loc, rise, 0, Reduction::Max);
+    rise = tile::reduce(b, loc, rise, 0, Reduction::MaxExponent);
   return arith::CmpFOp::create(b, loc, arith::CmpFPredicate::OGT, tile::scalar(b, loc, rise),
                                tile::number(b, loc, element, Schedule::range(element)));
 }
@@ -236,7 +236,7 @@ ScanState ScanTiler::rescale(const ScanState &state, Value a) {
                           [](Entries e) { return floor(e[0]) - floor(e[1]); });
   Value most = tile::map(b, loc, tile::shapeOf(a), {{shift, axes}}, [](Entries e) { return abs(e[0]); });
   if (byFeature)
-    most = tile::reduce(b, loc, most, 0, Reduction::Max);
+    most = tile::reduce(b, loc, most, 0, Reduction::MaxExponent);
   Value changed = arith::CmpFOp::create(b, loc, arith::CmpFPredicate::UNE, tile::scalar(b, loc, most),
                                         tile::number(b, loc, element, 0));
   llvm::SmallVector<Value> values{state.S};
@@ -353,9 +353,10 @@ void ScanTiler::advance(ScanState &state, Value fk) {
   if (whole) {
     auto last = [&](Value x) { return tensor::CollapseShapeOp::create(b, loc, x, ArrayRef<ReassociationIndices>{}); };
     Value lw = last(lastWhole), lf = last(lastFraction), before = state.a;
-    state.a = tile::map(b, loc, tile::shapeOf(before), {{before, axes}, {lw, {}}, {lf, {}}}, [](Entries e) {
+    state.a = tile::map(b, loc, tile::shapeOf(before), {{before, axes}, {lw, {}}, {lf, {}}}, [this](Entries e) {
       Scalar decayed = e[0] + e[1] + e[2];
-      return select(decayed < decayed.constant(kLowExponent), decayed.constant(kLowExponent), decayed);
+      Scalar low = decayed.constant(lowExponent(element));
+      return select(decayed < low, low, decayed);
     });
     gain = tile::pointwise(b, loc, tile::shapeOf(before), {{before, axes}, {state.a, axes}, {lw, {}}, {lf, {}}},
                            [](OpBuilder &in, Location at, ValueRange x) -> Value {

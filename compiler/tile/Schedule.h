@@ -9,8 +9,9 @@
 
 namespace yaglom::compiler {
 
-/// Stands for the exponent (in log2) of "nothing yet": below any other, whole, and far from overflow in sums.
-inline constexpr double kLowExponent = -16777216.0;
+/// Stands for the exponent (in log2) of "nothing yet": whole, and small enough that sums with whole numbers are exact.
+/// Below it a number of this type has no digit left that exp2 would see.
+inline double lowExponent(mlir::Type element) { return element.isF32() ? -0x1p24 : -0x1p52; }
 /// What a forgetting step (decay 0) subtracts, in log2: more than any two exponents may differ by.
 inline constexpr double kForget = 32768.0;
 

@@ -18,6 +18,9 @@ using Entries = llvm::ArrayRef<Scalar>;
 
 namespace {
 
+/// The score of a key that takes no part: below any other, and no infinity, whose differences are NaN.
+constexpr double kNoScore = -0x1p126;
+
 /// Maximum, sum and output of each query so far.
 struct Online {
   Value m, l, O;
@@ -99,7 +102,7 @@ Online SoftmaxTiler::keyBlock(const Online &before, Value q, Value start, Value 
   scores = tile::pointwise(
       b, loc, {block, chunk}, operands({{scores, {0, 1}}}), [&](OpBuilder &in, Location at, ValueRange x) -> Value {
         Scalar s(in, at, x[0]);
-        return select(takesPart(in, at, mask ? x.back() : Value(), true), s, s.constant(kLowExponent));
+        return select(takesPart(in, at, mask ? x.back() : Value(), true), s, s.constant(kNoScore));
       });
   Value most = tile::reduce(b, loc, scores, 0, Reduction::Max);
   Online next;
@@ -107,7 +110,7 @@ Online SoftmaxTiler::keyBlock(const Online &before, Value q, Value start, Value 
   Value shrink =
       tile::map(b, loc, {chunk}, {{before.m, {0}}, {next.m, {0}}}, [](Entries e) { return exp2(e[0] - e[1]); });
   Value p = tile::map(b, loc, {block, chunk}, {{scores, {0, 1}}, {next.m, {1}}}, [](Entries e) {
-    return select(e[0] == e[0].constant(kLowExponent), e[0].constant(0), exp2(e[0] - e[1]));
+    return select(e[0] == e[0].constant(kNoScore), e[0].constant(0), exp2(e[0] - e[1]));
   });
   next.l =
       tile::map(b, loc, {chunk}, {{before.l, {0}}, {shrink, {0}}, {tile::reduce(b, loc, p, 0, Reduction::Sum), {0}}},
@@ -120,7 +123,7 @@ Online SoftmaxTiler::keyBlock(const Online &before, Value q, Value start, Value 
 
 /// All queries of the chunk against the keys before `limit`.
 Value SoftmaxTiler::rowsUpTo(Value q, Value limit) {
-  llvm::SmallVector<Value> inits{tile::filled(b, loc, {chunk}, element, kLowExponent),
+  llvm::SmallVector<Value> inits{tile::filled(b, loc, {chunk}, element, kNoScore),
                                  tile::filled(b, loc, {chunk}, element, 0),
                                  tile::filled(b, loc, {chunk, width}, element, 0)};
   auto loop = scf::ForOp::create(b, loc, tile::index(b, loc, 0), limit, tile::index(b, loc, block), inits);

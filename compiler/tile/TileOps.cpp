@@ -8,6 +8,8 @@
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/Dialect/Utils/StructuredOpsUtils.h"
 
+#include <limits>
+
 using namespace mlir;
 
 namespace yaglom::compiler::tile {
@@ -99,7 +101,10 @@ Value contract(OpBuilder &b, Location loc, Operand lhs, Operand rhs, Axes result
 Value reduce(OpBuilder &b, Location loc, Value x, unsigned axis, Reduction kind) {
   llvm::SmallVector<int64_t> shape(shapeOf(x));
   shape.erase(shape.begin() + axis);
-  Value init = filled(b, loc, shape, elementOf(x), kind == Reduction::Sum ? 0 : kLowExponent);
+  double start = kind == Reduction::Sum   ? 0
+                 : kind == Reduction::Max ? -std::numeric_limits<double>::infinity()
+                                          : lowExponent(elementOf(x));
+  Value init = filled(b, loc, shape, elementOf(x), start);
   auto combine = [&](OpBuilder &inner, Location at, ValueRange v) {
     Value r = kind == Reduction::Sum ? arith::AddFOp::create(inner, at, v[0], v[1]).getResult()
                                      : arith::MaxNumFOp::create(inner, at, v[0], v[1]).getResult();

@@ -33,8 +33,8 @@ mlir::Value scalar(mlir::OpBuilder &b, mlir::Location loc, mlir::Value x);
 mlir::Value contract(mlir::OpBuilder &b, mlir::Location loc, Operand lhs, Operand rhs, Axes result,
                      mlir::Value init = {});
 
-enum class Reduction { Sum, Max };
-/// Sum or largest entry along `axis`. The maximum passes over NaN; that of nothing is kLowExponent.
+enum class Reduction { Sum, Max, MaxExponent };
+/// Sum or largest entry along `axis`. The maximum passes over NaN; that of nothing is -infinity, of exponents lowExponent().
 mlir::Value reduce(mlir::OpBuilder &b, mlir::Location loc, mlir::Value x, unsigned axis, Reduction kind);
 
 /// The part of `x` with these offsets and sizes.

@@ -2,6 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tests/numeric/CpuCase.h"
 
+#include "tests/numeric/Golden.h"
+#include "tests/numeric/Tolerance.h"
+
 #include <algorithm>
 #include <bit>
 #include <cmath>
@@ -145,6 +148,18 @@ std::vector<double> run(const Kernel &kernel, const Data &data, int threads) {
   for (int64_t i = 0; i < output.size(); ++i)
     values[static_cast<std::size_t>(i)] = output.at(i);
   return values;
+}
+
+double amplification(const Kernel &reference, const Data &data) {
+  constexpr double kSize = 0x1p-40;
+  Data near = data;
+  Random random(5);
+  near.transform([&](double x, int64_t) { return x * (1 + kSize * random.normal()); });
+  return relativeError(run(reference, near), run(reference, data)) / kSize;
+}
+
+double conditioned(const Kernel &reference, const Data &data, DType dtype, int64_t terms) {
+  return std::max(tolerance(dtype, terms), 16 * roundoff(dtype) * amplification(reference, data));
 }
 
 bool same(double x, double y) {

@@ -63,6 +63,12 @@ int64_t outputWidth(const Kernel &kernel);
 /// Does the attention ask for equal lengths, because something in it is causal?
 bool isCausal(const Kernel &kernel);
 
+/// By how much a relative change of every input, which is random and tiny, changes the output: relative rms by relative
+/// size. About 1 for a well-conditioned attention, large where a denominator of changing sign comes near 0.
+double amplification(const Kernel &reference, const Data &data);
+/// The tolerance for these tensors: that of the table, or what a few roundings of the inputs do if that is more.
+double conditioned(const Kernel &reference, const Data &data, DType dtype, int64_t terms);
+
 /// Equal bits, any NaN equal to any other.
 bool same(double x, double y);
 bool same(const std::vector<double> &x, const std::vector<double> &y);

@@ -68,7 +68,7 @@ std::vector<double> permutedOutput(const std::vector<double> &output, const Data
 TEST_CASE("one and two threads give the same bits every time") {
   forEveryAttention([](const Spec &spec, const std::string &name) {
     for (const DType dtype : {DType::f32, DType::f64}) {
-      const Kernel kernel = compiled(spec, name, options(dtype, 8, 5));
+      const Kernel kernel = compiled(spec, name, options(dtype, 8, 6));
       const Data data = makeData(kernel, {2, 3, 70}, dtype, 0.5);
       const std::vector<double> first = run(kernel, data, 1);
       bool equal = true;
@@ -82,7 +82,7 @@ TEST_CASE("one and two threads give the same bits every time") {
 TEST_CASE("a sequence gives the same bits alone, among others, and in any order of heads and batches") {
   forEveryAttention([](const Spec &spec, const std::string &name) {
     for (const DType dtype : {DType::f32, DType::f64}) {
-      const Kernel kernel = compiled(spec, name, options(dtype, 8, 5));
+      const Kernel kernel = compiled(spec, name, options(dtype, 8, 6));
       const Data data = makeData(kernel, {3, 4, 50}, dtype, 0.5);
       const std::vector<double> all = run(kernel, data);
       for (const bool heads : {true, false})
@@ -97,11 +97,11 @@ TEST_CASE("a sequence gives the same bits alone, among others, and in any order 
 TEST_CASE("chunks of any size agree") {
   forEveryAttention([](const Spec &spec, const std::string &name) {
     for (const DType dtype : {DType::f32, DType::f64}) {
-      const Data data = makeData(compiled(spec, name, options(dtype, 8, 5)), {1, 2, 150}, dtype, 0.35);
-      const std::vector<double> expected = run(compiled(spec, name, options(dtype, 8, 5)), data);
+      const Data data = makeData(compiled(spec, name, options(dtype, 8, 6)), {1, 2, 150}, dtype, 0.35);
+      const std::vector<double> expected = run(compiled(spec, name, options(dtype, 8, 6)), data);
       for (const int64_t chunk : {1, 5, 16, 32, 64}) {
         INFO("chunk " << chunk);
-        CHECK(relativeError(run(compiled(spec, name, options(dtype, 8, 5, Target::host(), chunk)), data), expected) <
+        CHECK(relativeError(run(compiled(spec, name, options(dtype, 8, 6, Target::host(), chunk)), data), expected) <
               2 * tolerance(dtype, 150));
       }
     }

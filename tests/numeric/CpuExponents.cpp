@@ -23,8 +23,8 @@ map common(x: [d]) -> [d] {
 attention bare(Q; K, V)    = linear(expmap(Q), expmap(K), V) with causal, normalize
 attention both(Q; K, V)    = linear(expmap(Q), expmap(K), V) with normalize
 attention mixed(Q; K, V)   = linear(weighted(Q), weighted(K), V) with causal, normalize
-attention query(Q; K, V)   = linear(expmap(Q), softplus(K), V) with causal, normalize
-attention key(Q; K, V)     = linear(softplus(Q), expmap(K), V) with causal, normalize
+attention query(Q; K, V)   = linear(expmap(Q), 1.5 + tanh(K), V) with causal, normalize
+attention key(Q; K, V)     = linear(1.5 + tanh(Q), expmap(K), V) with causal, normalize
 attention across(Q; K, V)  = linear(common(Q), expmap(K), V) with causal, normalize
 attention across2(Q; K, V) = linear(expmap(Q), common(K), V) with causal, normalize
 attention eps(Q; K, V)     = linear(expmap(Q), expmap(K), V) with causal, normalize(eps = 2)

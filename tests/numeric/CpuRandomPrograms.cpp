@@ -15,8 +15,8 @@ using namespace yaglom::tests;
 namespace {
 
 constexpr double kTolerance = 1e-9;
-/// A program whose output answers a perturbation of 1e-13 of its inputs by more than this times 1e-13 compares nothing.
-constexpr double kConditioned = 1e3;
+/// A program that amplifies a change of its inputs by more than this compares nothing.
+constexpr double kAmplification = 1e4;
 
 /// What became of the program of a seed.
 enum class Verdict { Compared, IllConditioned };
@@ -34,11 +34,7 @@ Verdict check(uint64_t seed) {
   const Kernel reference = compiled(*spec, "a", options(DType::f64, program.d, program.e, Target::reference()));
   const Data data = makeData(reference, program.sizes, DType::f64, 0.6, seed);
   const std::vector<double> expected = run(reference, data);
-  Data near = data;
-  Random random(seed);
-  near.transform([&](double x, int64_t) { return x * (1 + 1e-13 * random.normal()); });
-  const double response = relativeError(run(reference, near), expected);
-  if (!(response < kConditioned * 1e-13))
+  if (!(amplification(reference, data) < kAmplification))
     return Verdict::IllConditioned;
 
   Result<Kernel> kernel = compile(*spec, "a", options(DType::f64, program.d, program.e, Target::host(), program.chunk));
@@ -61,10 +57,10 @@ void checkSeeds(uint64_t begin, uint64_t end) {
 
 } // namespace
 
-TEST_CASE("random programs compute what the reference computes (part 1)") { checkSeeds(0, 75); }
-TEST_CASE("random programs compute what the reference computes (part 2)") { checkSeeds(75, 150); }
-TEST_CASE("random programs compute what the reference computes (part 3)") { checkSeeds(150, 225); }
-TEST_CASE("random programs compute what the reference computes (part 4)") { checkSeeds(225, 300); }
+TEST_CASE("random programs compute what the reference computes (part 1)") { checkSeeds(0, 50); }
+TEST_CASE("random programs compute what the reference computes (part 2)") { checkSeeds(50, 100); }
+TEST_CASE("random programs compute what the reference computes (part 3)") { checkSeeds(100, 150); }
+TEST_CASE("random programs compute what the reference computes (part 4)") { checkSeeds(150, 200); }
 
 /// YAGLOM_SEEDS=BEGIN:END numeric-cpu "[.seeds]" looks further.
 TEST_CASE("random programs of the seeds in YAGLOM_SEEDS compute what the reference computes", "[.seeds]") {

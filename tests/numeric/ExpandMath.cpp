@@ -1,4 +1,5 @@
 // Every function that ExpandMath expands, compiled and compared with the C library in long double.
+// SPDX-License-Identifier: Apache-2.0
 //
 // The largest error seen on 4 million random arguments for each range, in units in the last place of the result:
 //
@@ -19,7 +20,6 @@
 //   rsqrt         all                                1.50     1.50       1.5
 //
 // Subnormal arguments and results are among them. YAGLOM_MATH_SAMPLES=4000000 repeats this; option -s prints the errors.
-// SPDX-License-Identifier: Apache-2.0
 #include "compiler/targets/cpu/ExpandMath.h"
 #include "tests/numeric/JitHelper.h"
 #include "tests/unit/Catch.h"

@@ -136,12 +136,12 @@ std::string Body::vector(const std::string &width, int depth) {
   case 17: {
     const std::string a = anyDim(), b = anyDim();
     const std::string stack = let("[" + vector(a, depth - 1) + "; " + scalar(depth - 1) + "; " + vector(b, depth - 1) + "]", "");
-    return param(width + ", " + a + " + 1 + " + b, "~ gaussian(scale = 0.3)") + " @ " + stack;
+    return "(" + param(width + ", " + a + " + 1 + " + b, "~ gaussian(scale = 0.3)") + " @ " + stack + ")";
   }
   default: {
     const std::string a = anyDim(), b = anyDim();
     const std::string product = let("outer(" + vector(a, depth - 1) + ", " + vector(b, depth - 1) + ")", "");
-    return param(width + ", " + a + " * " + b, "~ gaussian(scale = 0.3)") + " @ " + product;
+    return "(" + param(width + ", " + a + " * " + b, "~ gaussian(scale = 0.3)") + " @ " + product + ")";
   }
   }
 }
@@ -214,7 +214,7 @@ std::string Generator::map(const std::string &argument, const std::string &width
   Body body(random, "x" + std::to_string(mapCount) + "_", {argument, "k1", "k2", "k3"}, true, true);
   const std::string input = name + "_in";
   body.know(input, argument);
-  const int depth = 1 + static_cast<int>(random.below(4));
+  const int depth = 1 + static_cast<int>(random.below(3));
   std::string result = positiveResult ? body.positive(width, depth) : body.vector(width, depth);
   // Something of the input reaches the result.
   const std::string last = body.let(result, "");
@@ -275,7 +275,7 @@ RandomProgram Generator::run() {
   static const std::vector<int64_t> kSizes = {1, 2, 3, 4, 5, 7, 8, 9, 12, 16, 17, 20};
   const auto size = [&] { return kSizes[static_cast<std::size_t>(random.below(static_cast<int64_t>(kSizes.size())))]; };
   program.d = size(), program.e = size();
-  program.chunk = std::vector<int64_t>{0, 0, 0, 16, 64, 8, 20}[static_cast<std::size_t>(random.below(7))];
+  program.chunk = std::vector<int64_t>{8, 8, 8, 8, 16, 20, 0}[static_cast<std::size_t>(random.below(7))];
   causal = chance(0.6);
   program.sizes = {1 + random.below(2), 1 + random.below(2), 1 + random.below(75)};
   if (!causal && chance(0.5))

@@ -29,11 +29,11 @@ void expandMath(mlir::Operation *root);
 std::unique_ptr<mlir::Pass> createExpandMathPass();
 
 /// Exponents up to here stand for 2^-infinity, that is, for an exact 0.
-inline constexpr double kLowExponent = -16777216.0;
+inline constexpr double lowExponent(bool isFloat64) { return isFloat64 ? -0x1p52 : -0x1p24; }
 
 /// 2^(f - a) for an integer-valued a: 2^(f - n) 2^(n - a) with n = roundeven(f). The second factor is exact: for one f the
 /// significand is the same whatever a is, while n - a is the exponent of a normal number; the result is 0 below and infinite
-/// above. 0 for f <= kLowExponent, whatever
+/// above. 0 for f <= lowExponent, whatever
 /// a is; else NaN if an operand is NaN. `f` and `a` are of one type: float32 or float64, or vectors of them.
 mlir::Value emitExp2Scaled(mlir::OpBuilder &builder, mlir::Location loc, mlir::Value f, mlir::Value a);
 

@@ -302,7 +302,7 @@ Value expandExp2Scaled(const MathEmitter &e, Value f, Value a) {
   // The product with 0 hands a NaN in k on, which the bits of the power would lose.
   Value p = e.fma(k, e.f(0), exp2Kernel(e, e.sub(bounded, n)));
   Value scaled = e.mul(p, powerOfBiased(e, e.add(k, e.f(biasedMagic(e)))));
-  return e.select(e.lessEqual(f, e.f(kLowExponent)), e.f(0), scaled);
+  return e.select(e.lessEqual(f, e.f(lowExponent(e.isWide()))), e.f(0), scaled);
 }
 
 Value expandLdexp(const MathEmitter &e, Value x, Value n) {
