@@ -226,7 +226,7 @@ std::string Generator::map(const std::string &argument, const std::string &width
 
 std::string Generator::options(Body &body) {
   Names list;
-  if (causal) {
+  if (causal && chance(0.9)) {
     list.push_back("causal");
     switch (random.below(12)) {
     case 0: list.push_back("decay = g"); break;
@@ -267,6 +267,11 @@ std::string Generator::linear(Body &body, const std::string &query, const std::s
     k = "(" + k + " * (0.5 + sigmoid(mean(V))))";
   std::string v = pick({"V", "V", "V", "K", map("e", pick({"k1", "k2", "e"}), false) + "(V)", k.starts_with("(") ? "V" : k,
                         "(V * sigmoid(sum(K)))", body.param("k2", "~ gaussian")});
+  if (chance(0.1)) {
+    const std::string form = causal ? pick({" with causal", " with causal, mask = m", " with causal, scale = 0.4"})
+                                    : pick({"", " with mask = relu(sum(K))", " with scale = " + body.param("", "= 0.4")});
+    return "softmax_attention(" + q + ", " + k + ", " + v + ")" + form;
+  }
   return "linear(" + q + ", " + k + ", " + v + ")" + options(body);
 }
 
@@ -276,6 +281,7 @@ RandomProgram Generator::run() {
   const auto size = [&] { return kSizes[static_cast<std::size_t>(random.below(static_cast<int64_t>(kSizes.size())))]; };
   program.d = size(), program.e = size();
   program.chunk = std::vector<int64_t>{8, 8, 8, 8, 16, 20, 0}[static_cast<std::size_t>(random.below(7))];
+  program.dtype = chance(0.25) ? DType::f32 : DType::f64;
   causal = chance(0.6);
   program.sizes = {1 + random.below(2), 1 + random.below(2), 1 + random.below(75)};
   if (!causal && chance(0.5))
@@ -288,7 +294,7 @@ RandomProgram Generator::run() {
   switch (random.below(5)) {
   case 0: result = "tanh(0.1 * " + first + ")"; break;
   case 1: result = "[" + first + "; " + body.let(linear(body, "Q", "d"), "") + "]"; break;
-  case 2: result = first + " * (1 + sigmoid(sum(Q)))"; break;
+  case 2: result = first + " * (1 + sigmoid(sum(Q))) * (r + 1)"; break;
   case 3: {
     // A linear of a linear: its result, contracted to a known width, asks again.
     const std::string inner = body.let("unit(" + first + ") * sigmoid(sum(Q))", "");
@@ -300,7 +306,7 @@ RandomProgram Generator::run() {
   std::string dims;
   for (const char *name : {"k1", "k2", "k3"})
     dims += std::string("dim ") + name + " = " + std::to_string(size()) + "\n";
-  program.text = dims + "\n" + maps + "attention a(Q; K, V, g: [], m: []) {\n" + body.text + "  return " + result + "\n}\n";
+  program.text = dims + "\n" + maps + "attention a(Q, r: []; K, V, g: [], m: []) {\n" + body.text + "  return " + result + "\n}\n";
   return program;
 }
 

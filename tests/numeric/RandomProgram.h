@@ -13,6 +13,7 @@ namespace yaglom::tests {
 struct RandomProgram {
   std::string text;
   int64_t d = 1, e = 1, chunk = 0;
+  DType dtype = DType::f64;
   Sizes sizes;
 };
 
