@@ -4,7 +4,6 @@
 
 #include "compiler/formula/Sides.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
-#include "mlir/IR/Matchers.h"
 #include "mlir/IR/PatternMatch.h"
 #include "mlir/Transforms/GreedyPatternRewriteDriver.h"
 
@@ -20,8 +19,9 @@ using namespace mlir;
 namespace {
 
 std::optional<double> splat(Value value) {
-  DenseFPElementsAttr attr;
-  if (!matchPattern(value, m_Constant(&attr)) || !attr.isSplat())
+  auto constant = value.getDefiningOp<arith::ConstantOp>();
+  auto attr = constant ? dyn_cast<DenseFPElementsAttr>(constant.getValue()) : DenseFPElementsAttr();
+  if (!attr || !attr.isSplat())
     return std::nullopt;
   return attr.getSplatValue<APFloat>().convertToDouble();
 }

@@ -4,7 +4,6 @@
 
 #include "compiler/scan/Exponents.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
-#include "mlir/IR/Matchers.h"
 
 #include <numbers>
 
@@ -20,8 +19,9 @@ namespace {
 ArrayRef<int64_t> shapeOf(Value value) { return cast<RankedTensorType>(value.getType()).getShape(); }
 
 bool isNonzeroConstant(Value value) {
-  DenseFPElementsAttr attr;
-  return matchPattern(value, m_Constant(&attr)) && attr.isSplat() && !attr.getSplatValue<APFloat>().isZero();
+  auto constant = value.getDefiningOp<arith::ConstantOp>();
+  auto attr = constant ? dyn_cast<DenseFPElementsAttr>(constant.getValue()) : DenseFPElementsAttr();
+  return attr && attr.isSplat() && !attr.getSplatValue<APFloat>().isZero();
 }
 
 Value log2Decay(OpBuilder &b, phi::LinearOp op) {

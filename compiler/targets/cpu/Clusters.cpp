@@ -4,7 +4,6 @@
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
-#include "mlir/IR/Matchers.h"
 #include "mlir/Transforms/RegionUtils.h"
 
 using namespace mlir;
@@ -29,8 +28,9 @@ llvm::SmallVector<int64_t> extentsOf(Operation *op) {
 Value accumulatorOf(linalg::ContractOp op) {
   Value init = op.getOutputs()[0];
   if (auto fill = init.getDefiningOp<linalg::FillOp>())
-    if (matchPattern(fill.getInputs()[0], m_PosZeroFloat()))
-      return {};
+    if (auto constant = fill.getInputs()[0].getDefiningOp<arith::ConstantOp>())
+      if (cast<FloatAttr>(constant.getValue()).getValue().isPosZero())
+        return {};
   return init;
 }
 

@@ -4,6 +4,7 @@
 
 #include "compiler/targets/cpu/ExpandMathFunctions.h"
 
+#include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Pass/Pass.h"
 #include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/TypeSwitch.h"
@@ -25,12 +26,7 @@ bool isExpanded(Operation *op) {
 }
 
 /// The first block of the function (or whatever else is isolated from above) that holds `op`.
-mlir::Block *entryBlock(Operation *op) {
-  mlir::Region *region = op->getParentRegion();
-  while (!region->getParentOp()->hasTrait<mlir::OpTrait::IsIsolatedFromAbove>())
-    region = region->getParentOp()->getParentRegion();
-  return &region->front();
-}
+mlir::Block *entryBlock(Operation *op) { return &op->getParentOfType<mlir::func::FuncOp>().getBody().front(); }
 
 /// sin, cos and sincos of one value in one block, in their order.
 using Circular = llvm::MapVector<std::pair<Value, mlir::Block *>, llvm::SmallVector<Operation *, 2>>;

@@ -2,8 +2,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "compiler/targets/cpu/TileLowering.h"
 
-#include "mlir/IR/Matchers.h"
-
 using namespace mlir;
 
 namespace yaglom::compiler::cpu {
@@ -34,9 +32,8 @@ Place TileLowering::allocate(RankedTensorType type, unsigned lane, bool dense) {
 
 std::optional<double> TileLowering::splatOf(Value value) {
   if (auto fill = value.getDefiningOp<linalg::FillOp>()) {
-    FloatAttr attr;
-    if (matchPattern(fill.getInputs()[0], m_Constant(&attr)))
-      return attr.getValueAsDouble();
+    if (auto constant = fill.getInputs()[0].getDefiningOp<arith::ConstantOp>())
+      return cast<FloatAttr>(constant.getValue()).getValueAsDouble();
   }
   return std::nullopt;
 }
@@ -135,7 +132,7 @@ bool TileLowering::mayOverwrite(Value old, Value next, const Clusters &clusters)
   int maker = makerOf(next, clusters);
   for (OpOperand &use : old.getUses()) {
     Operation *user = use.getOwner();
-    if (user->hasTrait<OpTrait::IsTerminator>() || isa<tensor::InsertSliceOp>(user))
+    if (isa<scf::YieldOp, scf::ConditionOp>(user) || isa<tensor::InsertSliceOp>(user))
       continue;
     if (auto slice = dyn_cast<tensor::ExtractSliceOp>(user)) {
       // A part that is read by the step that makes the same part anew.
