@@ -145,8 +145,11 @@ void checkExp2Scaled() {
     std::vector<T> unit = exp2(f, nearest), r = exp2(f, a);
     for (int i = 0; i < kBatch; ++i) {
       worst = std::max(worst, std::fabs(unit[i] - std::exp2((long double)f[i] - nearest[i])) / (Limits::epsilon() / 2));
-      // Powers below the normal numbers are 0.
-      T expected = nearest[i] - a[i] < Limits::min_exponent - 1 ? T(0) : scale(unit[i], nearest[i] - a[i]);
+      // Powers below the normal numbers are 0, those above them infinite.
+      const T power = nearest[i] - a[i];
+      T expected = power < Limits::min_exponent - 1   ? T(0)
+                   : power > Limits::max_exponent - 1 ? Limits::infinity()
+                                                      : scale(unit[i], power);
       if (!sameBits(r[i], expected) && ++wrong < 5)
         FAIL_CHECK("2^(" << f[i] << " - " << a[i] << ") = " << r[i] << ", expected " << expected);
     }
