@@ -99,11 +99,11 @@ Online SoftmaxTiler::keyBlock(const Online &before, Value q, Value start, Value 
                         return select(takesPart(in, at, mask ? x.back() : Value(), false), value, value.constant(0));
                       });
   Value scores = tile::contract(b, loc, {k, {0, 2}}, {q, {1, 2}}, {0, 1}); // [key, query]
-  scores = tile::pointwise(
-      b, loc, {block, chunk}, operands({{scores, {0, 1}}}), [&](OpBuilder &in, Location at, ValueRange x) -> Value {
-        Scalar s(in, at, x[0]);
-        return select(takesPart(in, at, mask ? x.back() : Value(), true), s, s.constant(kNoScore));
-      });
+  scores = tile::pointwise(b, loc, {block, chunk}, operands({{scores, {0, 1}}}),
+                           [&](OpBuilder &in, Location at, ValueRange x) -> Value {
+                             Scalar s(in, at, x[0]);
+                             return select(takesPart(in, at, mask ? x.back() : Value(), true), s, s.constant(kNoScore));
+                           });
   Value most = tile::reduce(b, loc, scores, 0, Reduction::Max);
   Online next;
   next.m = tile::map(b, loc, {chunk}, {{before.m, {0}}, {most, {0}}}, [](Entries e) { return maxNumber(e[0], e[1]); });

@@ -53,10 +53,10 @@ public:
   int64_t size() const; ///< number of elements
   void *data() { return memory; }
   const void *data() const { return memory; }
-  double at(int64_t index) const;              ///< element `index` of the flattened tensor
-  void set(int64_t index, double value);       ///< rounds to the element type
-  operator TensorRef();                        ///< a writable reference; valid while this tensor lives
-  TensorRef ref() const;                       ///< a read-only reference
+  double at(int64_t index) const;        ///< element `index` of the flattened tensor
+  void set(int64_t index, double value); ///< rounds to the element type
+  operator TensorRef();                  ///< a writable reference; valid while this tensor lives
+  TensorRef ref() const;                 ///< a read-only reference
 
 private:
   DType type = DType::f32;

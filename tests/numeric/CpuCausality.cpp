@@ -28,7 +28,8 @@ void forEveryAttention(int64_t d, int64_t e, const std::function<void(const Kern
 }
 
 /// First row up to `last` of any (batch, head) whose bits differ; -1 when there is none.
-int64_t firstChange(const std::vector<double> &x, const std::vector<double> &y, int64_t rows, int64_t last, int64_t width) {
+int64_t firstChange(const std::vector<double> &x, const std::vector<double> &y, int64_t rows, int64_t last,
+                    int64_t width) {
   const auto items = static_cast<int64_t>(x.size()) / (rows * width);
   for (int64_t row = 0; row <= last; ++row)
     for (int64_t item = 0; item < items; ++item)
@@ -143,7 +144,8 @@ TEST_CASE("NaN and infinity at a token reach no earlier row, no other head and n
           Data changed = data;
           poison(changed, input, token, value);
           const std::vector<double> after = run(kernel, changed);
-          CHECK(std::equal(before.begin() + item, before.end(), after.begin() + item, [](double x, double y) { return same(x, y); }));
+          CHECK(std::equal(before.begin() + item, before.end(), after.begin() + item,
+                           [](double x, double y) { return same(x, y); }));
           if (isCausal(kernel))
             CHECK(firstChange({before.begin(), before.begin() + item}, {after.begin(), after.begin() + item}, kRows,
                               token - 1, width) == -1);

@@ -142,10 +142,13 @@ TEST_CASE("decays of each token with zeros over 8192 tokens equal the recurrence
           Data data = makeData(kernel, {1, 1, kRows}, dtype, 1);
           Random random(7);
           for (int64_t i = 0; i < kRows; ++i)
-            data["g"].set(i, random.uniform() < zeros ? 0 : least == 1e-30 ? std::exp(random.uniform(-70, 0)) : random.uniform(least, 1));
+            data["g"].set(i, random.uniform() < zeros ? 0
+                             : least == 1e-30         ? std::exp(random.uniform(-70, 0))
+                                                      : random.uniform(least, 1));
           roundTo(data, dtype);
           const Tensor g = data["g"];
-          const std::vector<double> expected = recurrence(data, std::string(name) == "each", [&](int64_t t) { return g.at(t); });
+          const std::vector<double> expected =
+              recurrence(data, std::string(name) == "each", [&](int64_t t) { return g.at(t); });
           const std::vector<double> found = run(kernel, data);
           CHECK(countNonFinite(found) == 0);
           CHECK(relativeError(found, expected) < tolerance(dtype, kRows));
@@ -161,7 +164,9 @@ TEST_CASE("log decays of each token with minus infinity equal the recurrence") {
     Data data = makeData(kernel, {1, 1, kRows}, dtype, 1);
     Random random(7);
     for (int64_t i = 0; i < kRows; ++i)
-      data["g"].set(i, random.below(50) == 0 ? -kInf : random.below(20) == 0 ? -random.uniform(0, 500) : -random.uniform());
+      data["g"].set(i, random.below(50) == 0   ? -kInf
+                       : random.below(20) == 0 ? -random.uniform(0, 500)
+                                               : -random.uniform());
     roundTo(data, dtype);
     const Tensor g = data["g"];
     const std::vector<double> expected = recurrence(data, true, [&](int64_t t) { return std::exp(g.at(t)); });
@@ -237,10 +242,8 @@ const std::vector<std::string> kMaskedNames = {"plain",  "sums",       "both",  
 TEST_CASE("padding left, right and in the middle equals the compacted sequence, whatever the masked keys hold") {
   constexpr int64_t kRows = 100;
   const auto patterns = {
-      std::function([](int64_t t) { return t >= 40; }),
-      std::function([](int64_t t) { return t < 50; }),
-      std::function([](int64_t t) { return t < 20 || t >= 77; }),
-      std::function([](int64_t t) { return t % 3 != 1; }),
+      std::function([](int64_t t) { return t >= 40; }),           std::function([](int64_t t) { return t < 50; }),
+      std::function([](int64_t t) { return t < 20 || t >= 77; }), std::function([](int64_t t) { return t % 3 != 1; }),
       std::function([](int64_t t) { return t == 37; }),
   };
   for (const std::string &name : kMaskedNames)

@@ -149,7 +149,8 @@ TEST_CASE("a sequence gives the same bits alone, among others, and in any order 
       for (const bool heads : {true, false})
         for (const std::vector<int64_t> &order : {std::vector<int64_t>{2, 0, 1}, {1}, {2, 2, 1, 0, 1}}) {
           INFO((heads ? "heads " : "batches ") << order.size());
-          CHECK(same(run(kernel, permuted(data, heads, order)), permutedOutput(all, data, outputWidth(kernel), heads, order)));
+          CHECK(same(run(kernel, permuted(data, heads, order)),
+                     permutedOutput(all, data, outputWidth(kernel), heads, order)));
         }
     }
   });

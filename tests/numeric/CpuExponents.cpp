@@ -70,7 +70,8 @@ void shift(Tensor &tensor, double by) {
 
 /// Both element types: `prepare(data)` makes the inputs; exponents reach `exponent`.
 template <typename F>
-void compare(const Spec &spec, const std::string &attention, int64_t d, int64_t e, Sizes sizes, double exponent, F prepare) {
+void compare(const Spec &spec, const std::string &attention, int64_t d, int64_t e, Sizes sizes, double exponent,
+             F prepare) {
   const Kernel reference = compiled(spec, attention, options(DType::f64, d, e, Target::reference()));
   for (const DType dtype : {DType::f32, DType::f64}) {
     INFO(attention << text(dtype));
@@ -163,12 +164,15 @@ TEST_CASE("exponents that jump by 200 within a chunk equal the reference") {
     compare(example("flexformer_n"), "flexformer_n_attention", 16, 12, {1, 1, 70}, 300, [&](Data &data) {
       calm(data, "flexformer_n", std::log(16.0 / 100));
       for (const char *input : {"Q", "K"})
-        setRadius(data[input], [&](int64_t row) { return row >= token && row % 3 == token % 3 ? 4 * std::sqrt(3.0) : 4; });
+        setRadius(data[input],
+                  [&](int64_t row) { return row >= token && row % 3 == token % 3 ? 4 * std::sqrt(3.0) : 4; });
     });
     compare(example("performer"), "performer", 16, 12, {1, 1, 70}, 600, [&](Data &data) {
       // -|u|^2 / 2 = -|x|^2 / 8 rises from -600 to -400, and on to 0.
       for (const char *input : {"Q", "K"})
-        setRadius(data[input], [&](int64_t row) { return row < token ? std::sqrt(4800.0) : row < token + 9 ? std::sqrt(3200.0) : 1; });
+        setRadius(data[input], [&](int64_t row) {
+          return row < token ? std::sqrt(4800.0) : row < token + 9 ? std::sqrt(3200.0) : 1;
+        });
     });
     for (const char *attention : {"bare", "mixed", "key", "across2"})
       compare(Spec::parse(kMaps).value(), attention, 5, 3, {1, 1, 70}, 400, [&](Data &data) {
@@ -185,7 +189,8 @@ TEST_CASE("exponents of each feature that span a thousand equal the reference") 
   for (const char *attention : {"bare", "both", "mixed", "query", "key", "fading"})
     for (const double size : {30.0, 100.0, 300.0}) {
       INFO("size " << size);
-      compare(spec, attention, 5, 3, {1, 2, 70}, 4 * size, [&](Data &data) { scale(data["Q"], size), scale(data["K"], size); });
+      compare(spec, attention, 5, 3, {1, 2, 70}, 4 * size,
+              [&](Data &data) { scale(data["Q"], size), scale(data["K"], size); });
     }
   for (const char *attention : {"across", "across2", "fading_common"})
     compare(spec, attention, 5, 3, {1, 2, 70}, 1000, [&](Data &data) { scale(data["Q"], 10), scale(data["K"], 10); });
@@ -208,8 +213,10 @@ TEST_CASE("thresholds that features dwarf, and features that thresholds dwarf, e
     compare(spec, attention, 5, 3, {1, 2, 70}, 600, [&](Data &data) { shift(data["Q"], 600); });
     compare(spec, attention, 5, 3, {1, 2, 70}, 600, [&](Data &data) { shift(data["K"], 600); });
     // Far below the threshold the output is tiny: the values are enlarged.
-    compare(spec, attention, 5, 3, {1, 2, 70}, 60, [&](Data &data) { shift(data["K"], -60), scale(data["V"], std::exp(60.0)); });
-    compare(spec, attention, 5, 3, {1, 2, 70}, 60, [&](Data &data) { shift(data["Q"], -60), scale(data["V"], std::exp(60.0)); });
+    compare(spec, attention, 5, 3, {1, 2, 70}, 60,
+            [&](Data &data) { shift(data["K"], -60), scale(data["V"], std::exp(60.0)); });
+    compare(spec, attention, 5, 3, {1, 2, 70}, 60,
+            [&](Data &data) { shift(data["Q"], -60), scale(data["V"], std::exp(60.0)); });
   }
 }
 
@@ -224,6 +231,7 @@ TEST_CASE("features far below anything representable equal the reference under a
       const std::vector<double> expected = run(reference, data);
       REQUIRE(countNonFinite(expected) == 0);
       REQUIRE(rms(expected) > 1e-3);
-      CHECK(relativeError(run(compiled(spec, attention, options(DType::f64, 5, 3)), data), expected) < tolerance(DType::f64, 70, size));
+      CHECK(relativeError(run(compiled(spec, attention, options(DType::f64, 5, 3)), data), expected) <
+            tolerance(DType::f64, 70, size));
     }
 }

@@ -18,7 +18,8 @@ namespace {
 double longError(int64_t rows) {
   const Spec spec = Spec::parseFile(YAGLOM_SOURCE_DIR "/examples/specs/flexformer_n.phi").value();
   const std::string name = "flexformer_n_attention";
-  const Kernel exact = compiled(spec, name, options(DType::f64, 64, 64)), kernel = compiled(spec, name, options(DType::f32, 64, 64));
+  const Kernel exact = compiled(spec, name, options(DType::f64, 64, 64)),
+               kernel = compiled(spec, name, options(DType::f32, 64, 64));
   CHECK(kernel.scratchBytes() < 1 << 20);
 
   const Kernel reference = compiled(spec, name, options(DType::f64, 64, 64, Target::reference()));
@@ -34,4 +35,6 @@ double longError(int64_t rows) {
 TEST_CASE("100 000 tokens of flexformer_n have an error below 1e-6") { CHECK(longError(100'000) < 1e-6); }
 
 /// Takes a minute and 3 GB: by name only.
-TEST_CASE("1 000 000 tokens of flexformer_n have an error below 1e-6", "[.long]") { CHECK(longError(1'000'000) < 1e-6); }
+TEST_CASE("1 000 000 tokens of flexformer_n have an error below 1e-6", "[.long]") {
+  CHECK(longError(1'000'000) < 1e-6);
+}

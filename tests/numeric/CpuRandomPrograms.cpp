@@ -24,9 +24,9 @@ enum class Verdict { Compared, IllConditioned };
 
 Verdict check(uint64_t seed) {
   const RandomProgram program = randomProgram(seed);
-  INFO("seed " << seed << ", d = " << program.d << ", e = " << program.e << ", rows " << program.sizes.rows << ", key rows "
-               << program.sizes.keyRows << ", chunk " << program.chunk << (program.dtype == DType::f32 ? ", f32\n" : ", f64\n")
-               << program.text);
+  INFO("seed " << seed << ", d = " << program.d << ", e = " << program.e << ", rows " << program.sizes.rows
+               << ", key rows " << program.sizes.keyRows << ", chunk " << program.chunk
+               << (program.dtype == DType::f32 ? ", f32\n" : ", f64\n") << program.text);
   Result<Spec> spec = Spec::parse(program.text, "random.phi");
   if (!spec) {
     UNSCOPED_INFO(spec.error().what());
@@ -38,7 +38,8 @@ Verdict check(uint64_t seed) {
   if (!(amplification(reference, data) < kAmplification))
     return Verdict::IllConditioned;
 
-  Result<Kernel> kernel = compile(*spec, "a", options(program.dtype, program.d, program.e, Target::host(), program.chunk));
+  Result<Kernel> kernel =
+      compile(*spec, "a", options(program.dtype, program.d, program.e, Target::host(), program.chunk));
   if (!kernel) {
     UNSCOPED_INFO(std::string(kernel.error().what()).substr(0, 2000));
     FAIL("the compiler fails");

@@ -53,7 +53,8 @@ template <typename T>
 class Guarded {
 public:
   /// `order` lists the axes from the slowest to the fastest; `gap` elements follow each row of the fastest.
-  Guarded(const Shape &shape, const std::vector<int> &order, int64_t gap, int64_t offset = 0) : shape(shape), strides(shape.size()) {
+  Guarded(const Shape &shape, const std::vector<int> &order, int64_t gap, int64_t offset = 0)
+      : shape(shape), strides(shape.size()) {
     int64_t stride = 1;
     for (auto axis = order.rbegin(); axis != order.rend(); ++axis) {
       strides[static_cast<std::size_t>(*axis)] = stride;
@@ -121,13 +122,14 @@ struct Layout {
 };
 
 const std::vector<Layout> kLayouts = {
-    {"[B, H, N, w]", {0, 1, 2, 3}, 0, 0},         {"[B, N, H, w]", {0, 2, 1, 3}, 0, 0},
-    {"rows with a gap", {0, 1, 2, 3}, 13, 0},     {"[N, B, H, w], off by one", {2, 0, 1, 3}, 5, 1},
-    {"[B, H, w, N]", {0, 1, 3, 2}, 0, 0},         {"[w, N, H, B] with a gap", {3, 2, 1, 0}, 3, 1},
+    {"[B, H, N, w]", {0, 1, 2, 3}, 0, 0},     {"[B, N, H, w]", {0, 2, 1, 3}, 0, 0},
+    {"rows with a gap", {0, 1, 2, 3}, 13, 0}, {"[N, B, H, w], off by one", {2, 0, 1, 3}, 5, 1},
+    {"[B, H, w, N]", {0, 1, 3, 2}, 0, 0},     {"[w, N, H, B] with a gap", {3, 2, 1, 0}, 3, 1},
 };
 
 template <typename T>
-void guardedRun(const Kernel &kernel, const Data &data, const Layout &in, const Layout &out, const std::vector<double> &expected) {
+void guardedRun(const Kernel &kernel, const Data &data, const Layout &in, const Layout &out,
+                const std::vector<double> &expected) {
   INFO("inputs " << in.name << ", output " << out.name);
   std::vector<Guarded<T>> inputs;
   std::vector<TensorRef> refs;
@@ -143,7 +145,8 @@ void guardedRun(const Kernel &kernel, const Data &data, const Layout &in, const 
   Parameters parameters;
   for (const Parameters::Entry &entry : data.parameters)
     parameters.set(entry.name, toType(entry.tensor, kernel.dtype()));
-  Guarded<T> output({data.sizes.batch, data.sizes.heads, data.sizes.rows, outputWidth(kernel)}, out.order, out.gap, out.offset);
+  Guarded<T> output({data.sizes.batch, data.sizes.heads, data.sizes.rows, outputWidth(kernel)}, out.order, out.gap,
+                    out.offset);
   kernel.forward(refs, parameters, output.writable(), {1});
   CHECK(same(output.values(), expected));
   CHECK(output.intact());
@@ -235,8 +238,10 @@ TEST_CASE("slices of a packed QKV and a batch of stride 0 give the bits of dense
   for (int64_t part = 0; part < 3; ++part) {
     float *const base = packed.data() + part * kHeads * kWidth;
     for (int64_t i = 0; i < data.inputs[static_cast<std::size_t>(part)].size(); ++i) {
-      const int64_t w = i % kWidth, n = i / kWidth % kRows, h = i / kWidth / kRows % kHeads, b = i / kWidth / kRows / kHeads;
-      base[b * strides[0] + h * strides[1] + n * strides[2] + w] = static_cast<float>(data.inputs[static_cast<std::size_t>(part)].at(i));
+      const int64_t w = i % kWidth, n = i / kWidth % kRows, h = i / kWidth / kRows % kHeads,
+                    b = i / kWidth / kRows / kHeads;
+      base[b * strides[0] + h * strides[1] + n * strides[2] + w] =
+          static_cast<float>(data.inputs[static_cast<std::size_t>(part)].at(i));
     }
     refs.emplace_back(static_cast<const float *>(base), shape, strides);
   }

@@ -126,7 +126,8 @@ TEST_CASE("cross attention equals the reference, whatever the lengths of queries
         continue;
       ++attentions;
       const Kernel kernel = compiled(spec, name, options(DType::f64, 6, 4));
-      for (const auto &[rows, keyRows] : {std::pair<int64_t, int64_t>{1, 70}, {70, 1}, {33, 64}, {64, 33}, {5, 0}, {0, 5}, {100, 129}}) {
+      for (const auto &[rows, keyRows] :
+           {std::pair<int64_t, int64_t>{1, 70}, {70, 1}, {33, 64}, {64, 33}, {5, 0}, {0, 5}, {100, 129}}) {
         INFO(name << ": " << rows << " queries, " << keyRows << " keys");
         const Data data = makeData(reference, {1, 2, rows, keyRows}, DType::f64, 0.7, 3);
         CHECK(relativeError(run(kernel, data), run(reference, data)) < tolerance(DType::f64, keyRows));

@@ -29,8 +29,9 @@ void compareBody(const std::string &body, Sizes sizes = {1, 2, 37}, double scale
   }
 }
 
-const std::string kParams = "param a: [n] ~ gaussian  param b: [m] ~ gaussian  param W: [n, m] ~ gaussian(scale = 0.3)  "
-                            "param s: [] = 0.7  param c: [d] ~ gaussian  param U: [n, 2*d + 5] ~ gaussian(scale = 0.3)\n";
+const std::string kParams =
+    "param a: [n] ~ gaussian  param b: [m] ~ gaussian  param W: [n, m] ~ gaussian(scale = 0.3)  "
+    "param s: [] = 0.7  param c: [d] ~ gaussian  param U: [n, 2*d + 5] ~ gaussian(scale = 0.3)\n";
 
 } // namespace
 
@@ -79,7 +80,8 @@ TEST_CASE("matrices of a token equal the reference") {
 
 TEST_CASE("the largest entry of a row is right whatever its size") {
   for (const char *factor : {"1", "1e9", "1e20", "1e200"})
-    compareBody("let y = " + std::string(factor) + " * (abs(x) + 1)\nreturn [max(-y) / " + factor + "; max(y) / " + factor + "]");
+    compareBody("let y = " + std::string(factor) + " * (abs(x) + 1)\nreturn [max(-y) / " + factor + "; max(y) / " +
+                factor + "]");
 }
 
 TEST_CASE("halves of halves, and stacks of them, equal the reference") {
@@ -89,8 +91,9 @@ TEST_CASE("halves of halves, and stacks of them, equal the reference") {
 }
 
 TEST_CASE("scores of softmax attention may have any size") {
-  const std::string text = "attention a(Q; K, V) = softmax_attention(Q, K, V) with causal\n"
-                           "attention b(Q; K, V, m: []) = softmax_attention(Q, K, V) with mask = m - 0.5 - abs(m - 0.5)\n";
+  const std::string text =
+      "attention a(Q; K, V) = softmax_attention(Q, K, V) with causal\n"
+      "attention b(Q; K, V, m: []) = softmax_attention(Q, K, V) with mask = m - 0.5 - abs(m - 0.5)\n";
   for (const char *name : {"a", "b"})
     for (const DType dtype : {DType::f32, DType::f64})
       for (const double size : {1.0, 1e3, 1e5, 1e8, 1e15}) {
@@ -104,6 +107,7 @@ TEST_CASE("scores of softmax attention may have any size") {
         }
         const std::vector<double> expected = run(reference, data);
         REQUIRE(rms(expected) > 0.1);
-        CHECK(relativeError(run(compiled(text, name, options(dtype, 3, kE)), data), expected) < tolerance(dtype, 90, 10));
+        CHECK(relativeError(run(compiled(text, name, options(dtype, 3, kE)), data), expected) <
+              tolerance(dtype, 90, 10));
       }
 }
