@@ -58,9 +58,10 @@ void convert(phi::LinearOp op) {
   Split q = splitExponent(b, op.getQ()), k = splitExponent(b, op.getK());
   Factored query = splitScalarFactor(b, q.mantissa), key = splitScalarFactor(b, k.mantissa);
   Value scale = query.factor;
-  // A factor of the query row alone divides out of O_i / D_i; so does a constant factor of every key.
+  // A factor of the query row alone divides out of O_i / D_i unless it is 0; so does a constant factor of every key.
   if (bare) {
-    scale = {};
+    if (scale && isNonzeroConstant(scale))
+      scale = {};
     if (q.exponent && shapeOf(q.exponent).empty())
       q.exponent = {};
     if (key.factor && isNonzeroConstant(key.factor))

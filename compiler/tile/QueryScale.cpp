@@ -112,16 +112,21 @@ Value QueryScale::finish(Value O, Value D, int64_t row) {
     });
   }
   llvm::SmallVector<tile::Operand> operands{{D, {0}}};
-  if (form != "bare" && part)
+  if (part)
     operands.push_back({part, {0}});
   if (form != "bare" && down)
     operands.push_back({down, {0}});
   // 1 / denominator once a row; D = 0 gives 0, also where a threshold scaled by 2^-b has vanished.
   Value inverse = tile::pointwise(b, loc, {rows}, operands, [&](OpBuilder &in, Location at, ValueRange v) -> Value {
     Scalar d(in, at, v[0]);
-    Scalar numerator = form != "bare" && part ? Scalar(in, at, v[1]) : d.constant(1);
+    if (form == "bare" && part) {
+      // The factor divides out, unless it is 0, which gives 0, or no number, which gives NaN.
+      Scalar factor(in, at, v[1]), zero = d.constant(0);
+      return select(d == zero, d, select(factor == zero, factor * d, (factor * zero + d.constant(1)) / d));
+    }
+    Scalar numerator = part ? Scalar(in, at, v[1]) : d.constant(1);
     Scalar bound = d.constant(threshold);
-    if (form != "bare" && part)
+    if (part)
       d = d * numerator;
     if (form != "bare" && down)
       bound = Scalar(in, at, phi::LdexpOp::create(in, at, bound, -Scalar(in, at, v.back())));

@@ -6,6 +6,8 @@
 
 #include "tests/unit/Catch.h"
 
+#include <cmath>
+
 using namespace yaglom;
 using namespace yaglom::tests;
 
@@ -88,6 +90,31 @@ TEST_CASE("halves of halves, and stacks of them, equal the reference") {
   compareBody("let (a, b) = split([x; x * x])\nlet (c, d1) = split([b; a])\nreturn [c; a; d1; b * c]");
   compareBody("let (a, b) = split(outer(x, [sum(x); 1]))\nreturn [a; tanh(b)]");
   compareBody("let (a, b) = split([x; 2 * x])\nlet (c, e1) = split([a; b; a; b])\nreturn c * e1");
+}
+
+TEST_CASE("a factor of the query divides out of a bare normaliser unless it is 0 or no number") {
+  const std::string text = "map f(x: [d]) = relu(sum(x)) * (elu(x) + 1)\n"
+                           "map g(x: [d]) = exp(x) / 2 * relu(sum(x))\n"
+                           "map h(x: [d]) = (elu(x) + 1) * sqrt(sum(x)) / 3\n"
+                           "attention zero(Q; K, V) = linear(f(Q), elu(K) + 1, V) with causal, normalize\n"
+                           "attention zero_exp(Q; K, V) = linear(g(Q), exp(K), V) with causal, normalize\n"
+                           "attention zero_both(Q; K, V) = linear(f(Q), elu(K) + 1, V) with normalize\n"
+                           "attention none(Q; K, V) = linear(h(Q), elu(K) + 1, V) with causal, normalize\n";
+  for (const char *name : {"zero", "zero_exp", "zero_both", "none"})
+    for (const DType dtype : {DType::f32, DType::f64}) {
+      INFO(name);
+      const Kernel reference = compiled(text, name, options(DType::f64, kD, kE, Target::reference()));
+      const Data data = makeData(reference, {1, 2, 50}, dtype, 0.7);
+      std::vector<double> expected = run(reference, data), found = run(compiled(text, name, options(dtype, kD, kE)), data);
+      bool alike = true;
+      for (std::size_t i = 0; i < found.size(); ++i) {
+        alike &= std::isnan(found[i]) == std::isnan(expected[i]) && (found[i] == 0) == (expected[i] == 0);
+        if (std::isnan(expected[i]))
+          found[i] = expected[i] = 0;
+      }
+      CHECK(alike);
+      CHECK(relativeError(found, expected) < tolerance(dtype, 50));
+    }
 }
 
 TEST_CASE("scores of softmax attention may have any size") {
