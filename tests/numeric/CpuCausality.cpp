@@ -4,6 +4,8 @@
 
 #include "tests/unit/Catch.h"
 
+#include <algorithm>
+#include <cmath>
 #include <functional>
 #include <limits>
 

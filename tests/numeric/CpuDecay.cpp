@@ -6,6 +6,7 @@
 
 #include "tests/unit/Catch.h"
 
+#include <algorithm>
 #include <cmath>
 #include <functional>
 #include <limits>

@@ -6,10 +6,10 @@
 
 #include "tests/unit/Catch.h"
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <limits>
-#include <numeric>
 
 using namespace yaglom;
 using namespace yaglom::tests;

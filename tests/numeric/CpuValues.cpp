@@ -105,7 +105,8 @@ TEST_CASE("a factor of the query divides out of a bare normaliser unless it is 0
       INFO(name);
       const Kernel reference = compiled(text, name, options(DType::f64, kD, kE, Target::reference()));
       const Data data = makeData(reference, {1, 2, 50}, dtype, 0.7);
-      std::vector<double> expected = run(reference, data), found = run(compiled(text, name, options(dtype, kD, kE)), data);
+      std::vector<double> expected = run(reference, data),
+                          found = run(compiled(text, name, options(dtype, kD, kE)), data);
       bool alike = true;
       for (std::size_t i = 0; i < found.size(); ++i) {
         alike &= std::isnan(found[i]) == std::isnan(expected[i]) && (found[i] == 0) == (expected[i] == 0);
