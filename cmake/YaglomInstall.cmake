@@ -4,10 +4,6 @@
 # yaglom_shared_library(): the target yaglom (alias yaglom::yaglom) of every library added so far.
 function(yaglom_shared_library)
   get_property(libraries GLOBAL PROPERTY YAGLOM_LIBRARIES)
-  if(NOT libraries)
-    message(STATUS "yaglom: no library yet")
-    return()
-  endif()
   set(objects)
   foreach(library IN LISTS libraries)
     list(APPEND objects $<TARGET_OBJECTS:${library}>)

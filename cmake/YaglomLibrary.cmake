@@ -46,15 +46,6 @@ if(YAGLOM_PCH)
     <mlir/Pass/Pass.h>)
 endif()
 
-# yaglom_add_folder(path): adds the folder once it has a CMakeLists.txt.
-function(yaglom_add_folder path)
-  if(EXISTS "${PROJECT_SOURCE_DIR}/${path}/CMakeLists.txt")
-    add_subdirectory("${PROJECT_SOURCE_DIR}/${path}" "${PROJECT_BINARY_DIR}/${path}")
-  else()
-    message(STATUS "yaglom: ${path} has no CMakeLists.txt yet")
-  endif()
-endfunction()
-
 # Turns folder names ("frontend") into targets ("yaglom_frontend"); other targets ("fmt::fmt") stay as they are.
 function(_yaglom_targets out)
   set(targets)
