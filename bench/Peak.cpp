@@ -24,13 +24,15 @@ struct Loop {
 };
 
 // Latency 4 or 5 and two units a core ask for 10 independent sums at least. x * 0.5 + 1 stays between 1 and 2: no
-// denormals. The empty asm makes each sum's value needed, without a store.
+// denormals. The first empty asm hides that all sums start alike, or a compiler may compute equal ones once; the last makes
+// each sum's value needed, without a store.
 #define YAGLOM_PEAK_LOOP(name, isa, vector, broadcast, multiplyAdd, count, constraint)                                 \
   __attribute__((target(isa))) void name() {                                                                           \
     const vector half = broadcast(0.5);                                                                                \
     const vector one = broadcast(1.0);                                                                                 \
     vector sums[count];                                                                                                \
     _Pragma("GCC unroll 24") for (int k = 0; k < count; ++k) sums[k] = one;                                            \
+    _Pragma("GCC unroll 24") for (int k = 0; k < count; ++k) asm volatile("" : "+" constraint(sums[k]));               \
     for (int64_t step = 0; step < kSteps; ++step) {                                                                    \
       _Pragma("GCC unroll 24") for (int k = 0; k < count; ++k) sums[k] = multiplyAdd(sums[k], half, one);              \
     }                                                                                                                  \
