@@ -149,8 +149,12 @@ static void describeState(Program &program, ModuleOp module) {
   bool causal = false, both = false;
   module.lookupSymbol<func::FuncOp>(kForward).walk([&](phi::ScanOp op) {
     (op.isCausal() ? causal : both) = true;
+    int64_t elements = 0;
     for (Attribute member : op.getState())
-      program.stateElements += cast<RankedTensorType>(cast<TypeAttr>(member).getValue()).getNumElements();
+      program.stateElements += elements = cast<RankedTensorType>(cast<TypeAttr>(member).getValue()).getNumElements();
+    auto where = dyn_cast<FileLineColLoc>(op.getLoc());
+    if (where && op.tracksExponents()) // the last member
+      program.logScales.push_back({{where.getLine(), where.getColumn()}, elements});
   });
   program.parts = causal && both ? Parts::None : causal ? Parts::Prefix : both ? Parts::Whole : Parts::Independent;
   program.advance.operands = program.forward.operands;
@@ -218,6 +222,14 @@ Result<std::shared_ptr<const Program>> build(const Instance &instance, const Com
     if (auto done = bind(program->draws[i], fmt::format("draw{}", i)); !done)
       return done.error();
   return std::shared_ptr<const Program>(program);
+}
+
+std::vector<LogScales> findLogScales(const Instance &instance, const CompileOptions &options) {
+  Compilation compilation(instance, options);
+  Program program;
+  if (compilation.lower(Stage::Scan))
+    describeState(program, *compilation.module);
+  return program.logScales;
 }
 
 Result<std::string> emitText(const Instance &instance, Stage stage, const CompileOptions &options) {

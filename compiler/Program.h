@@ -47,6 +47,13 @@ enum class Parts {
   Whole,       ///< the state of all keys
 };
 
+/// The running maxima that one `linear` carries, found by where it is written. Those of a `fn` that is applied twice stand
+/// there twice, in the order of application.
+struct LogScales {
+  ast::Position position;
+  int64_t count = 0; ///< one a feature, or 1 for all
+};
+
 /// The compiled form of one attention: one forward function, and one function for each draw of a sampler.
 /// Losses are estimates over a few hundred samples and need no fused code: the reference computes them.
 struct Program {
@@ -54,16 +61,20 @@ struct Program {
   /// The same operands and words, [1] the key to end before: computes the state alone, bit for bit as `forward` does.
   /// Without a function when the attention has no state.
   Entry advance;
-  int64_t stateElements = 0; ///< of one item, in the kernel's element type
-  int64_t chunk = 0;         ///< tokens handled together: parts begin at its multiples
+  int64_t stateElements = 0;        ///< of one item, in the kernel's element type
+  std::vector<LogScales> logScales; ///< of every `linear` whose exponents must be tracked
+  int64_t chunk = 0;                ///< tokens handled together: parts begin at its multiples
   Parts parts = Parts::None;
   std::vector<Entry> draws; ///< one for each Instance::draws: noise, sampler parameters, then what it writes
   int64_t scratchBytes = 0;
-  double multiplyAddsPerQuery = 0; ///< necessary work (limit.md section 2) that one query row adds
+  double multiplyAddsPerQuery = 0; ///< necessary work (docs/performance.md) that one query row adds
   double multiplyAddsPerKey = 0;
   double multiplyAddsPerPair = 0; ///< of a quadratic attention: for each pair of a query and a key
   std::shared_ptr<void> code;     ///< owns the machine code
 };
+
+/// Program::logScales without compiling further; empty where the compiler refuses the attention.
+std::vector<LogScales> findLogScales(const Instance &instance, const CompileOptions &options);
 
 /// Compiles for the host. The Error is ours (a bug, with a reproducer) or names an unsupported target.
 Result<std::shared_ptr<const Program>> build(const Instance &instance, const CompileOptions &options);

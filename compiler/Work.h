@@ -1,4 +1,4 @@
-// How many multiply-adds an attention needs at least: what a share of peak is measured against (limit.md section 2).
+// How many multiply-adds an attention needs at least: what a share of peak is measured against (docs/performance.md).
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 

@@ -120,6 +120,7 @@ def Phi_ScanOp : Phi_Attention<"scan"> {
   let extraClassDeclaration = [{
     bool isCausal() { return getDirection() == "causal"; }
     bool normalizes() { return getNormalize() != "none"; }
+    bool tracksExponents() { return getState().size() > (normalizes() ? 2u : 1u); }
   }];
 }
 

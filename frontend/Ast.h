@@ -25,6 +25,24 @@ struct Source {
   uint32_t line = 0; ///< builder calls: the user's line in `name`, from 1; 0 for a text.
 };
 
+/// Line and column of a place in a source, from 1; columns count bytes.
+struct Position {
+  uint32_t line = 1;
+  uint32_t column = 1;
+  bool operator==(const Position &) const = default;
+};
+
+inline Position positionOf(const Source &source, uint32_t offset) {
+  if (source.line)
+    return {source.line, 1};
+  Position position;
+  for (char c : source.text.substr(0, offset)) {
+    position.line += c == '\n';
+    position.column = c == '\n' ? 1 : position.column + 1;
+  }
+  return position;
+}
+
 struct Expr;
 /// Expressions are immutable and shared: the builder's values may appear in several places.
 using ExprRef = std::shared_ptr<const Expr>;

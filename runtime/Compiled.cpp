@@ -164,7 +164,10 @@ Result<std::shared_ptr<const Compiled>> makeCompiled(Spec spec, Instance instanc
   compiled->equalLengths = needsEqualLengths(*compiled->instance.file, *compiled->instance.attention);
   compiled->headTensors = makeHeadTensors(compiled->instance);
   compiled->forwardTensors = makeForwardTensors(*compiled);
-  compiled->tensors = describeTensors(compiled->instance, compiled->equalLengths);
+  compiled->tensors =
+      describeTensors(compiled->instance, compiled->equalLengths,
+                      compiled->program ? compiled->program->logScales
+                                        : compiler::findLogScales(compiled->instance, compiled->options));
   if (compiled->program)
     if (Result<void> planned = makePlans(*compiled); !planned)
       return planned.error();

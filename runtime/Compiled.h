@@ -65,7 +65,8 @@ Result<std::shared_ptr<const Compiled>> makeCompiled(Spec spec, Instance instanc
                                                      std::shared_ptr<const compiler::Program> program);
 
 /// What a user sees of an attention, in the order of Kernel::tensors().
-std::vector<TensorInfo> describeTensors(const Instance &instance, bool equalLengths);
+std::vector<TensorInfo> describeTensors(const Instance &instance, bool equalLengths,
+                                        const std::vector<compiler::LogScales> &logScales);
 
 /// Does anything that `attention` computes ask for `causal`? Then the lengths of Q and K must be equal.
 bool needsEqualLengths(const ast::File &file, const ast::AttentionDecl &attention);

@@ -25,6 +25,7 @@ struct Found {
   std::string let;
   int64_t features;
   int64_t width;
+  ast::Position position;
 };
 
 double evaluateSize(const ast::Expr &expr, const DimValues &dims) {
@@ -112,7 +113,7 @@ private:
 
   Shape walkCall(const ast::Expr &call, const std::vector<Shape> &args, Scope &scope) {
     if (call.name == "linear") {
-      found.push_back({let, args[0][0], args[2][0]});
+      found.push_back({let, args[0][0], args[2][0], positionOf(file.sources[call.range.source], call.range.begin)});
       return args[2];
     }
     if (call.name == "softmax_attention")
@@ -178,7 +179,7 @@ std::vector<LinearState> linearStates(const Instance &instance) {
     std::string prefix = "state.";
     if (found.size() > 1)
       prefix += (namesakes == 1 && !linear.let.empty() ? linear.let : std::to_string(states.size())) + ".";
-    states.push_back({prefix, linear.features, linear.width});
+    states.push_back({prefix, linear.features, linear.width, linear.position});
   }
   return states;
 }

@@ -13,7 +13,8 @@ namespace yaglom::runtime {
 struct LinearState {
   std::string prefix; ///< "state.", or "state.same." by its `let` where there are several, else "state.0."
   int64_t features = 0;
-  int64_t width = 0; ///< of the values
+  int64_t width = 0;      ///< of the values
+  ast::Position position; ///< of the call in its source
 };
 
 /// One for each `linear`, in source order. softmax_attention has none.

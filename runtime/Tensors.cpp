@@ -2,8 +2,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/Compiled.h"
 
+#include "compiler/Program.h"
 #include "frontend/Printer.h"
 #include "runtime/State.h"
+
+#include <algorithm>
 
 namespace yaglom::runtime {
 namespace {
@@ -43,24 +46,41 @@ std::string initialText(const ParameterInfo &parameter) {
   return parameter.initial ? print(*parameter.initial) : "";
 }
 
-/// `state.a`, the log scales, is missing: whether there is one for each feature or one in all, the compiler decides.
-void addStates(const Instance &instance, std::vector<TensorInfo> &tensors) {
-  const std::vector<LinearState> states = linearStates(instance);
+/// How many log scales each state has: one where exponents need not be tracked, for every state has its `a`.
+std::vector<int64_t> scaleCounts(const std::vector<LinearState> &states, std::vector<compiler::LogScales> tracked) {
+  std::vector<int64_t> counts;
   for (const LinearState &state : states) {
-    const std::string features = std::to_string(state.features);
-    const std::vector<std::vector<std::string>> axes = {
-        {"B", "H", features, std::to_string(state.width)}, {"B", "H", features}, {"B", "H"}};
-    const char *const names[] = {"S", "z", "G"};
-    for (std::size_t i = 0; i < axes.size(); ++i)
-      tensors.push_back({state.prefix + names[i], TensorRole::State, axes[i], ""});
+    const auto found = std::find_if(tracked.begin(), tracked.end(),
+                                    [&](const auto &scales) { return scales.position == state.position; });
+    counts.push_back(found == tracked.end() ? 1 : found->count);
+    if (found != tracked.end())
+      tracked.erase(found);
+  }
+  return counts;
+}
+
+void addStates(const Instance &instance, const std::vector<compiler::LogScales> &logScales,
+               std::vector<TensorInfo> &tensors) {
+  const std::vector<LinearState> states = linearStates(instance);
+  const std::vector<int64_t> scales = scaleCounts(states, logScales);
+  for (std::size_t i = 0; i < states.size(); ++i) {
+    const std::string &prefix = states[i].prefix, features = std::to_string(states[i].features);
+    const auto add = [&](const char *name, std::vector<std::string> axes, const char *initial) {
+      tensors.push_back({prefix + name, TensorRole::State, std::move(axes), initial});
+    };
+    add("S", {"B", "H", features, std::to_string(states[i].width)}, "0");
+    add("z", {"B", "H", features}, "0");
+    add("a", {"B", "H", std::to_string(scales[i])}, "-inf");
+    add("G", {"B", "H"}, "0");
   }
   if (!states.empty())
-    tensors.push_back({"state.n", TensorRole::State, {"B"}, ""});
+    tensors.push_back({"state.n", TensorRole::State, {"B"}, "0"});
 }
 
 } // namespace
 
-std::vector<TensorInfo> describeTensors(const Instance &instance, bool equalLengths) {
+std::vector<TensorInfo> describeTensors(const Instance &instance, bool equalLengths,
+                                        const std::vector<compiler::LogScales> &logScales) {
   std::vector<TensorInfo> tensors;
   for (const InputInfo &input : instance.inputs)
     tensors.push_back({input.name, TensorRole::Input, tokenAxes(input.side, input.shape, equalLengths), ""});
@@ -78,7 +98,7 @@ std::vector<TensorInfo> describeTensors(const Instance &instance, bool equalLeng
     tensors.push_back(
         {loss.name + ".noise", TensorRole::Noise, headAxes(loss.shared, {loss.samples, loss.noiseWidth}), ""});
   tensors.push_back({"O", TensorRole::Output, tokenAxes(Side::Query, instance.output, equalLengths), ""});
-  addStates(instance, tensors);
+  addStates(instance, logScales, tensors);
   return tensors;
 }
 

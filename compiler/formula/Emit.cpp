@@ -43,6 +43,8 @@ public:
     return std::move(module);
   }
 
+  void makeCompact() { function->setAttr(kCompactAttr, builder.getUnitAttr()); }
+
   FloatType element;
   OpBuilder builder;
 
@@ -83,6 +85,7 @@ OwningOpRef<ModuleOp> emitDraw(MLIRContext &context, const Instance &instance, c
   ast::File formula = samplerFormula(*findSamplerKind(draw.kind), draw.options, draw.width).value();
 
   FunctionBuilder function(context, element, "draw");
+  function.makeCompact();
   DimValues dims;
   for (const ast::Decl &decl : formula.decls)
     if (const auto *dim = std::get_if<ast::DimDecl>(&decl))

@@ -11,7 +11,9 @@ namespace yaglom::compiler {
 /// Attribute names of the arguments of an emitted function: the tensor's name in the language, and the side of a row.
 inline constexpr llvm::StringLiteral kNameAttr = "phi.name";
 inline constexpr llvm::StringLiteral kSideAttr = "phi.side";
-/// Number of the side's rows that an attribute-free function walks: of a `forward`, the query's.
+/// On a function that runs at most once a launch: its code shall be short before it is fast.
+inline constexpr llvm::StringLiteral kCompactAttr = "phi.compact";
+/// The name of an attention's function.
 inline constexpr llvm::StringLiteral kForward = "forward";
 
 /// A module with `@forward` over one token: arguments are the inputs (sides "query" and "key"), then every parameter and

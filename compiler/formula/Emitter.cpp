@@ -21,12 +21,8 @@ mlir::Location Emitter::location(ast::Range range) const {
   if (range.source >= file.sources.size())
     return b.getUnknownLoc();
   const ast::Source &source = file.sources[range.source];
-  if (source.line)
-    return FileLineColLoc::get(b.getContext(), source.name, source.line, 1);
-  llvm::StringRef before = llvm::StringRef(source.text).take_front(range.begin);
-  size_t lastBreak = before.rfind('\n');
-  size_t column = lastBreak == llvm::StringRef::npos ? before.size() : before.size() - lastBreak - 1;
-  return FileLineColLoc::get(b.getContext(), source.name, before.count('\n') + 1, column + 1);
+  const ast::Position position = positionOf(source, range.begin);
+  return FileLineColLoc::get(b.getContext(), source.name, position.line, position.column);
 }
 
 llvm::ArrayRef<int64_t> Emitter::shapeOf(const Term &term) const {

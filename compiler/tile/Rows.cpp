@@ -55,6 +55,10 @@ Value Rows::spread(Value row) {
     return tile(row);
   llvm::SmallVector<int64_t> full{chunk};
   llvm::append_range(full, rowShape(row));
+  // One number in every entry takes part in formulas as a constant.
+  if (auto constant = row.getDefiningOp<arith::ConstantOp>())
+    if (auto attr = cast<DenseElementsAttr>(constant.getValue()); attr.isSplat())
+      return tile::filled(b, row.getLoc(), full, tile::elementOf(row), attr.getSplatValue<APFloat>().convertToDouble());
   return tile::map(b, row.getLoc(), full, {operand(row, full.size())},
                    [](llvm::ArrayRef<phi::Scalar> e) { return e[0]; });
 }

@@ -346,7 +346,7 @@ Value ScanTiler::triangle(const ScanState &state, Value fk, const Range &range, 
 }
 
 /// S = (S + phi(k)^T v) g, g the decay of the whole chunk. The product starts from zero, so that a long sum of nearly
-/// constant features does not round with a bias (limit.md section 6).
+/// constant features does not round with a bias.
 void ScanTiler::advance(ScanState &state, Value fk) {
   Axes axes = byFeature ? Axes{0} : Axes{};
   Value gain;

@@ -244,7 +244,7 @@ struct ScanToTilesPass : impl::ScanToTilesBase<ScanToTilesPass> {
   using ScanToTilesBase::ScanToTilesBase;
   void runOnOperation() override {
     for (func::FuncOp function : llvm::make_early_inc_range(getOperation().getOps<func::FuncOp>()))
-      buildTiles(function, {chunk, granule});
+      buildTiles(function, {chunk, granule, function->hasAttr(kCompactAttr)});
   }
 };
 

@@ -49,7 +49,7 @@ public:
   double compileMilliseconds() const;
   /// Bytes of scratch that one thread needs during a launch.
   int64_t scratchBytes() const;
-  /// Multiply-adds that one launch needs at least: projections, chunk triangle, state (limit.md section 2).
+  /// Multiply-adds that one launch needs at least: projections, chunk triangle, state (docs/performance.md).
   double necessaryMultiplyAdds(int64_t batch, int64_t heads, int64_t queryLength, int64_t keyLength) const;
 
   /// Parameters at their initial values and draws from `seed`, for `heads` heads. Throws Error.

@@ -160,9 +160,10 @@ void checkExp2Scaled() {
 
   T low = T(cpu::lowExponent(sizeof(T) == 8)), infinity = Limits::infinity(), nan = Limits::quiet_NaN();
   CHECK(sameBits(exp2(low, 0), T(0)));
-  CHECK(sameBits(exp2(low, low), T(0)));
+  CHECK(sameBits(exp2(low, low), T(1)));
+  CHECK(sameBits(exp2(2 * low, low), T(0)));
   CHECK(sameBits(exp2(-infinity, low), T(0)));
-  CHECK(sameBits(exp2(2 * low, 4 * low), T(0)));
+  CHECK(sameBits(exp2(Limits::lowest(), 0), T(0)));
   CHECK(sameBits(exp2(0, low), infinity));
   CHECK(sameBits(exp2(-low, -low), T(1)));
   CHECK(sameBits(exp2(T(0x1p30), T(0x1p30)), T(1)));

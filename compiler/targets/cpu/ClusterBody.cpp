@@ -39,34 +39,33 @@ void ClusterEmitter::emitProducts(llvm::ArrayRef<linalg::ContractOp> group) {
   for (unsigned i = 0; i < lhs.getNumResults(); ++i)
     if (int(lhs.getDimPosition(i)) == kDim)
       K = cast<RankedTensorType>(first.getInputs()[0].getType()).getDimSize(i);
-  llvm::SmallVector<Value> inits;
+  llvm::SmallVector<Sum> sums;
   for (linalg::ContractOp op : group) {
     Value init = accumulatorOf(op);
     auto type = vectorType(height, L, getElementTypeOrSelf(op->getResult(0)));
     if (!init)
-      inits.push_back(arith::ConstantOp::create(b, loc, b.getZeroAttr(type)));
+      sums.push_back({{}, arith::ConstantOp::create(b, loc, b.getZeroAttr(type))});
     else if (auto it = tiles.find(init); it != tiles.end())
-      inits.push_back(it->second);
+      sums.push_back({{}, it->second});
     else
-      inits.push_back(widen(read(init, mapOf(op, 2)), height, L));
+      sums.push_back({{}, widen(read(init, mapOf(op, 2)), height, L)});
   }
-  auto constant = [&](int64_t x) -> Value { return arith::ConstantIndexOp::create(b, loc, x); };
-  auto loop = scf::ForOp::create(b, loc, constant(0), constant(K), constant(1), inits);
-  {
-    OpBuilder::InsertionGuard guard(b);
-    b.setInsertionPointToStart(loop.getBody());
-    llvm::DenseMap<Value, Value> vectors;
-    llvm::SmallVector<Value> sums;
-    for (auto [op, sum] : llvm::zip(group, loop.getRegionIterArgs()))
-      sums.push_back(multiplyAdd(op, loop.getInductionVar(), sum, vectors));
-    scf::YieldOp::create(b, loc, sums);
-  }
-  for (auto [op, sum] : llvm::zip(group, loop.getResults()))
-    tiles[op->getResult(0)] = sum;
+  int64_t stride = machine.productSteps, turns = K / stride * stride;
+  auto steps = [&](Index k, int64_t count) {
+    for (int64_t i = 0; i < count; ++i) {
+      llvm::DenseMap<Value, Value> vectors;
+      for (auto [op, sum] : llvm::zip(group, sums))
+        sum.carried = multiplyAdd(op, k + i, sum.carried, vectors);
+    }
+  };
+  loop(0, turns, stride, sums, [&](Index k) { steps(k, stride); });
+  steps({{}, turns}, K - turns);
+  for (auto [op, sum] : llvm::zip(group, sums))
+    tiles[op->getResult(0)] = sum.carried;
 }
 
 /// sum + column of the one operand x row of the other, at one k.
-Value ClusterEmitter::multiplyAdd(linalg::ContractOp op, Value k, Value sum, llvm::DenseMap<Value, Value> &vectors) {
+Value ClusterEmitter::multiplyAdd(linalg::ContractOp op, Index k, Value sum, llvm::DenseMap<Value, Value> &vectors) {
   auto usesLanes = [&](unsigned i) {
     return llvm::is_contained(mapOf(op, i).getResults(), b.getAffineDimExpr(laneDim));
   };
@@ -102,6 +101,22 @@ ClusterEmitter::Tile ClusterEmitter::emitGeneric(linalg::GenericOp op) {
 /// Counts are 32-bit lanes: as wide as float32.
 static Type laneType(Type type, OpBuilder &b) { return type.isIndex() ? b.getI32Type() : type; }
 
+/// Counts fit in 31 bits, and processors before AVX-512 compare only signed integers in one instruction.
+static arith::CmpIPredicate comparedAsSigned(arith::CmpIPredicate predicate) {
+  switch (predicate) {
+  case arith::CmpIPredicate::ult:
+    return arith::CmpIPredicate::slt;
+  case arith::CmpIPredicate::ule:
+    return arith::CmpIPredicate::sle;
+  case arith::CmpIPredicate::ugt:
+    return arith::CmpIPredicate::sgt;
+  case arith::CmpIPredicate::uge:
+    return arith::CmpIPredicate::sge;
+  default:
+    return predicate;
+  }
+}
+
 ClusterEmitter::Tile ClusterEmitter::emitScalarOp(Operation &op, llvm::DenseMap<Value, Tile> &values) {
   if (auto index = dyn_cast<linalg::IndexOp>(op))
     return indexTile(index.getDim());
@@ -129,6 +144,8 @@ ClusterEmitter::Tile ClusterEmitter::emitScalarOp(Operation &op, llvm::DenseMap<
     return emitExp2Scaled(b, loc, operands[0], operands[1]);
   if (isa<phi::LdexpOp>(op))
     return emitLdexp(b, loc, operands[0], operands[1]);
+  if (auto comparison = dyn_cast<arith::CmpIOp>(op))
+    return arith::CmpIOp::create(b, loc, comparedAsSigned(comparison.getPredicate()), operands[0], operands[1]);
   OperationState state(loc, op.getName(), operands, vectorType(rows, lanes, element), op.getAttrs());
   return b.create(state)->getResult(0);
 }
@@ -155,9 +172,14 @@ ClusterEmitter::Tile ClusterEmitter::indexTile(unsigned dim) {
   return arith::AddIOp::create(b, loc, offsets, vector::BroadcastOp::create(b, loc, type, start));
 }
 
-Value ClusterEmitter::combine(linalg::ReduceOp op, Value x, Value y) {
-  bool sum = isa<arith::AddFOp>(op.getCombiner().front().front());
-  return sum ? arith::AddFOp::create(b, loc, x, y).getResult() : arith::MaxNumFOp::create(b, loc, x, y).getResult();
+static bool isSum(linalg::ReduceOp op) { return isa<arith::AddFOp>(op.getCombiner().front().front()); }
+
+/// A running maximum is a number from the start and passes over NaN: then one instruction does it.
+Value ClusterEmitter::combine(linalg::ReduceOp op, Value running, Value next) {
+  if (isSum(op))
+    return arith::AddFOp::create(b, loc, running, next);
+  Value larger = arith::CmpFOp::create(b, loc, arith::CmpFPredicate::OGT, next, running);
+  return arith::SelectOp::create(b, loc, larger, next, running);
 }
 
 /// What the reduction starts from, in every entry of a vector.
@@ -195,10 +217,15 @@ void ClusterEmitter::accumulate(Sum &sum) {
     sum.carried = combine(sum.op, sum.carried, value);
     return;
   }
-  // Pairs, then pairs of pairs: the same order for the same tile, and short chains.
   llvm::SmallVector<Value> rows;
   for (int64_t r = 0; r < height; ++r)
     rows.push_back(vector::ExtractOp::create(b, loc, value, Position{r}));
+  if (!isSum(sum.op)) {
+    for (Value row : rows)
+      sum.carried = combine(sum.op, sum.carried, row);
+    return;
+  }
+  // Pairs, then pairs of pairs: the same order for the same tile, and short chains.
   while (rows.size() > 1) {
     llvm::SmallVector<Value> half;
     for (size_t i = 0; i + 1 < rows.size(); i += 2)
@@ -226,10 +253,9 @@ void ClusterEmitter::finish(Sum &sum) {
     int axis = laneDim - (cluster.reduced < laneDim);
     return writeLanes(sum.carried, place, axis, address);
   }
-  bool add = isa<arith::AddFOp>(sum.op.getCombiner().front().front());
-  auto kind = add ? vector::CombiningKind::ADD : vector::CombiningKind::MAXNUMF;
+  auto kind = isSum(sum.op) ? vector::CombiningKind::ADD : vector::CombiningKind::MAXNUMF;
   // Within one vector the order is free; it is fixed by the code, so the bits are the same each time.
-  auto fast = add ? arith::FastMathFlags::reassoc : arith::FastMathFlags::none;
+  auto fast = isSum(sum.op) ? arith::FastMathFlags::reassoc : arith::FastMathFlags::nnan;
   for (int64_t r = 0; r < height; ++r) {
     Value row = vector::ExtractOp::create(b, loc, sum.carried, Position{r});
     Value total = vector::ReductionOp::create(b, loc, kind, row, fast);

@@ -215,12 +215,12 @@ ClusterEmitter::Tile ClusterEmitter::widen(Tile value, int64_t rows, int64_t lan
 }
 
 /// Where the tile's entry (row, lane) lies for an operand with this indexing map; the first dimension summed over is k.
-llvm::SmallVector<Index> ClusterEmitter::indicesAt(AffineMap map, int64_t row, Value k) {
+llvm::SmallVector<Index> ClusterEmitter::indicesAt(AffineMap map, int64_t row, Index k) {
   llvm::SmallVector<Index> indices;
   for (unsigned i = 0; i < map.getNumResults(); ++i) {
     int dim = map.getDimPosition(i);
     if (dim >= int(cluster.extents.size()))
-      indices.push_back({k, 0});
+      indices.push_back(k);
     else
       indices.push_back(dim == rowDim ? at[dim] + row : at[dim]);
   }

@@ -39,8 +39,8 @@ public:
 private:
   /// A tile's value: a vector of (rows or 1) x (lanes or 1).
   using Tile = mlir::Value;
-  struct Sum { ///< a reduction in progress
-    mlir::linalg::ReduceOp op;
+  struct Sum {                 ///< in progress
+    mlir::linalg::ReduceOp op; ///< null for a contraction
     mlir::Value carried;
   };
 
@@ -59,7 +59,7 @@ private:
 
   void emitContractions();
   void emitProducts(llvm::ArrayRef<mlir::linalg::ContractOp> group);
-  mlir::Value multiplyAdd(mlir::linalg::ContractOp op, mlir::Value k, mlir::Value sum,
+  mlir::Value multiplyAdd(mlir::linalg::ContractOp op, Index k, mlir::Value sum,
                           llvm::DenseMap<mlir::Value, mlir::Value> &vectors);
   Tile emitGeneric(mlir::linalg::GenericOp op);
   Tile emitScalarOp(mlir::Operation &op, llvm::DenseMap<mlir::Value, Tile> &values);
@@ -77,7 +77,7 @@ private:
   mlir::Value readLanes(const Place &place, mlir::AffineMap map, llvm::ArrayRef<Index> indices);
   void write(mlir::Value value, Tile tile);
   void writeLanes(mlir::Value row, const Place &place, int axis, mlir::Value address);
-  llvm::SmallVector<Index> indicesAt(mlir::AffineMap map, int64_t row, mlir::Value k);
+  llvm::SmallVector<Index> indicesAt(mlir::AffineMap map, int64_t row, Index k);
   int64_t validLanes() const;
   Tile widen(Tile tile, int64_t rows, int64_t lanes);
   mlir::VectorType vectorType(int64_t rows, int64_t lanes, mlir::Type element);

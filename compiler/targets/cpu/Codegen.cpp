@@ -56,15 +56,17 @@ static std::unique_ptr<llvm::TargetMachine> makeTargetMachine(const Machine &mac
   if (!target)
     return nullptr;
   llvm::TargetOptions options;
+  // The loader puts code and constants side by side and reaches this process's functions by stubs: addresses relative to
+  // the instruction do, and cost no instruction of their own.
   return std::unique_ptr<llvm::TargetMachine>(
-      target->createTargetMachine(triple, machine.cpu, machine.features, options, llvm::Reloc::PIC_, std::nullopt,
-                                  llvm::CodeGenOptLevel::Default, /*JIT=*/true));
+      target->createTargetMachine(triple, machine.cpu, machine.features, options, llvm::Reloc::PIC_,
+                                  llvm::CodeModel::Small, llvm::CodeGenOptLevel::Default, /*JIT=*/true));
 }
 
 /// What O2 does to code like ours, which is loops over vectors in one function already: the whole of O2 takes 1.6 times as
 /// long to compile and its code runs no faster (docs/rationale/0008-cpu-clusters.md).
 static constexpr const char *kPasses =
-    "function(sroa,early-cse<memssa>,instcombine<no-verify-fixpoint>,simplifycfg,loop-mssa(licm),"
+    "function(sroa,early-cse<memssa>,instcombine<no-verify-fixpoint>,simplifycfg,loop-mssa(loop-rotate,licm),"
     "early-cse<memssa>,instcombine<no-verify-fixpoint>,adce)";
 
 static llvm::Error optimize(llvm::Module &module, llvm::TargetMachine &machine) {

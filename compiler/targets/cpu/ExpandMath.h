@@ -28,13 +28,13 @@ void expandMath(mlir::Operation *root);
 /// The pass around expandMath: `phi-expand-math`.
 std::unique_ptr<mlir::Pass> createExpandMathPass();
 
-/// Exponents up to here stand for 2^-infinity, that is, for an exact 0.
-inline constexpr double lowExponent(bool isFloat64) { return isFloat64 ? -0x1p52 : -0x1p24; }
+/// The least `a` of emitExp2Scaled: next to it or to any larger one, exponents up to twice this give an exact 0.
+inline constexpr double lowExponent(bool isFloat64) { return isFloat64 ? -0x1p51 : -0x1p23; }
 
-/// 2^(f - a) for an integer-valued a: 2^(f - n) 2^(n - a) with n = roundeven(f). The second factor is exact: for one f the
-/// significand is the same whatever a is, while n - a is the exponent of a normal number; the result is 0 below and infinite
-/// above. 0 for f <= lowExponent, whatever
-/// a is; else NaN if an operand is NaN. `f` and `a` are of one type: float32 or float64, or vectors of them.
+/// 2^(f - a) for an integer-valued a >= lowExponent: 2^(f - n) 2^(n - a) with n = roundeven(f). The second factor is exact:
+/// for one f the significand is the same whatever a is, while n - a is the exponent of a normal number; the result is 0 below
+/// and infinite above. An f below 2 lowExponent, -infinity too, counts as 2 lowExponent, so that it gives 0. NaN if an
+/// operand is NaN. `f` and `a` are of one type: float32 or float64, or vectors of them.
 mlir::Value emitExp2Scaled(mlir::OpBuilder &builder, mlir::Location loc, mlir::Value f, mlir::Value a);
 
 /// x 2^n for an integer-valued n of any size, infinities included: exact unless the result overflows or is subnormal. 0, inf

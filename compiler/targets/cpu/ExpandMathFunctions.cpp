@@ -5,6 +5,7 @@
 #include "compiler/targets/cpu/ExpandMath.h"
 #include "compiler/targets/cpu/ExpandMathTables.h"
 
+#include <cmath>
 #include <limits>
 
 using mlir::Value;
@@ -15,20 +16,22 @@ namespace {
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
 
-/// A float whose low bits hold the biased exponent k + bias, as any sum with biasedMagic() does, becomes 2^k.
-Value powerOfBiased(const MathEmitter &e, Value biased) {
-  return e.floatOf(e.shiftLeft(e.bitsOf(biased), e.mantissa()));
-}
+/// 2^k from an integer whose low bits are the biased exponent k + bias; the others do not matter.
+Value powerOfBits(const MathEmitter &e, Value bits) { return e.floatOf(e.shiftLeft(bits, e.mantissa())); }
+
+/// The same from a float with these low bits, as any sum of k with biasedMagic() has.
+Value powerOfBiased(const MathEmitter &e, Value biased) { return powerOfBits(e, e.bitsOf(biased)); }
 double biasedMagic(const MathEmitter &e) { return e.magic() + e.bias(); }
 
-/// p 2^n for integer-valued |n| <= 2 (bias - 1): by two factors, so that neither overflows and only the last product
-/// may round, to a subnormal number.
-Value scaleTwice(const MathEmitter &e, Value p, Value n) {
-  Value magic = e.f(biasedMagic(e));
-  Value half = e.fma(n, e.f(0.5), magic);
-  Value rest = e.sub(n, e.sub(half, magic));
-  Value scaled = e.mul(p, powerOfBiased(e, half));
-  return e.mul(scaled, powerOfBiased(e, e.add(rest, magic)));
+double twiceBiasedMagic(const MathEmitter &e) { return e.magic() + 2 * e.bias(); }
+
+/// p 2^n for |n| <= 2 (bias - 1), given n + twiceBiasedMagic(): by two factors, so that neither overflows and only the last
+/// product may round, to a subnormal number.
+Value scaleTwice(const MathEmitter &e, Value p, Value shifted) {
+  Value bits = e.bitsOf(shifted);
+  Value half = e.shiftRight(bits, 1), rest = e.subBits(bits, half);
+  Value scaled = e.mul(p, powerOfBits(e, half));
+  return e.mul(scaled, powerOfBits(e, rest));
 }
 
 /// x = n ln 2 + r with |r| <= ln 2 / 2; `shifted` is n + shift, with n in its low bits.
@@ -125,17 +128,37 @@ Value logSpecial(const MathEmitter &e, Value x, double pole, Value result) {
 
 } // namespace
 
+namespace {
+
+/// Whether x is made so that it cannot exceed 0: min(y, 0) or -|y|, as in elu and softplus.
+bool isAtMostZero(Value x) {
+  if (auto negation = x.getDefiningOp<mlir::arith::NegFOp>())
+    return negation.getOperand().getDefiningOp<mlir::math::AbsFOp>() != nullptr;
+  auto minimum = x.getDefiningOp<mlir::arith::MinimumFOp>();
+  auto constant = minimum ? minimum.getRhs().getDefiningOp<mlir::arith::ConstantOp>() : nullptr;
+  auto splat = constant ? mlir::dyn_cast<mlir::SplatElementsAttr>(constant.getValue()) : nullptr;
+  return splat && splat.getSplatValue<llvm::APFloat>().isZero();
+}
+
+} // namespace
+
 Value expandExp(const MathEmitter &e, Value x) {
   const MathTables &t = tablesOf(e);
-  ExpReduction reduced = reduceExp(e, e.clamp(x, t.expLow, t.expHigh), e.magic());
-  return scaleTwice(e, expKernel(e, reduced.r), reduced.n);
+  if (isAtMostZero(x)) {
+    // 2^(n + lift) is a normal number for every n of a result that is not 0; only the last product may round.
+    const int lift = e.isWide() ? 64 : 32;
+    ExpReduction reduced = reduceExp(e, e.atLeast(x, t.expLow), biasedMagic(e) + lift);
+    return e.mul(e.mul(expKernel(e, reduced.r), powerOfBiased(e, reduced.shifted)), e.f(std::ldexp(1.0, -lift)));
+  }
+  ExpReduction reduced = reduceExp(e, e.clamp(x, t.expLow, t.expHigh), twiceBiasedMagic(e));
+  return scaleTwice(e, expKernel(e, reduced.r), reduced.shifted);
 }
 
 Value expandExp2(const MathEmitter &e, Value x) {
   const MathTables &t = tablesOf(e);
   Value clamped = e.clamp(x, t.exp2Low, t.exp2High);
   Value n = e.roundEven(clamped);
-  return scaleTwice(e, exp2Kernel(e, e.sub(clamped, n)), n);
+  return scaleTwice(e, exp2Kernel(e, e.sub(clamped, n)), e.add(n, e.f(twiceBiasedMagic(e))));
 }
 
 Value expandExpm1(const MathEmitter &e, Value x) {
@@ -263,8 +286,8 @@ Value powMagnitude(const MathEmitter &e, Value a, Value y) {
   DoubleWord exponent = exactProduct(e, y, high);
   Value low = e.fma(y, logarithm.low, exponent.low);
   low = e.select(e.less(e.abs(exponent.high), e.f(1000)), low, e.f(0));
-  ExpReduction reduced = reduceExp(e, e.clamp(exponent.high, t.expLow, t.expHigh), e.magic());
-  return scaleTwice(e, expKernel(e, e.add(reduced.r, low)), reduced.n);
+  ExpReduction reduced = reduceExp(e, e.clamp(exponent.high, t.expLow, t.expHigh), twiceBiasedMagic(e));
+  return scaleTwice(e, expKernel(e, e.add(reduced.r, low)), reduced.shifted);
 }
 
 } // namespace
@@ -294,15 +317,14 @@ Value expandPow(const MathEmitter &e, Value x, Value y) {
 Value expandRsqrt(const MathEmitter &e, Value x) { return e.div(e.f(1), e.sqrt(x)); }
 
 Value expandExp2Scaled(const MathEmitter &e, Value f, Value a) {
-  Value bounded = e.atMost(f, kHighExponent);
+  Value bounded = e.clamp(f, 2 * lowExponent(e.isWide()), kHighExponent);
   Value n = e.roundEven(bounded);
   // One factor, whose exponent field is 0 below the normal numbers and that of infinity above them. What is that small
   // next to the largest term does not count.
   Value k = e.clamp(e.sub(n, a), -e.bias(), e.bias() + 1);
   // The product with 0 hands a NaN in k on, which the bits of the power would lose.
   Value p = e.fma(k, e.f(0), exp2Kernel(e, e.sub(bounded, n)));
-  Value scaled = e.mul(p, powerOfBiased(e, e.add(k, e.f(biasedMagic(e)))));
-  return e.select(e.lessEqual(f, e.f(lowExponent(e.isWide()))), e.f(0), scaled);
+  return e.mul(p, powerOfBiased(e, e.add(k, e.f(biasedMagic(e)))));
 }
 
 Value expandLdexp(const MathEmitter &e, Value x, Value n) {

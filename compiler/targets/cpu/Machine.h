@@ -10,15 +10,21 @@
 namespace yaglom::compiler::cpu {
 
 struct Machine {
-  std::string cpu;           ///< LLVM's name: "znver4", "x86-64-v3"
-  std::string features;      ///< LLVM's feature string
-  int64_t vectorBytes = 32;  ///< of the widest register
-  int64_t accumulators = 12; ///< registers that a contraction's tile may fill; more would spill (cpu.md section 2)
-  int64_t tileVectors = 2;   ///< vectors in a row of a tile
-  int64_t pointwiseVectors =
-      2; ///< vectors of a tile without contractions: enough to hide latencies, few enough to stay
-         ///< in registers beside the constants of a polynomial
+  std::string cpu;              ///< LLVM's name: "znver4", "x86-64-v3"
+  std::string features;         ///< LLVM's feature string
+  int64_t vectorBytes = 32;     ///< of the widest register
+  int64_t accumulators = 12;    ///< registers that a contraction's tile may fill; more would spill
+  int64_t tileVectors = 2;      ///< vectors in a row of a tile
+  int64_t pointwiseVectors = 4; ///< of a tile without contractions: hides latencies, leaves registers to constants
+  int64_t productSteps = 4;     ///< of a contraction in one turn of its loop: counting takes slots that products need
 
+  /// The same processor with small tiles: short code before fast code.
+  Machine compact() const {
+    Machine machine = *this;
+    machine.accumulators = machine.pointwiseVectors = machine.tileVectors;
+    machine.productSteps = 1;
+    return machine;
+  }
   int64_t lanes(int64_t elementBytes) const { return vectorBytes / elementBytes; }
 
   /// The processor that this runs on.

@@ -66,7 +66,7 @@ private:
   mlir::Value constant(int64_t x) { return mlir::arith::ConstantIndexOp::create(b, loc, x); }
 
   mlir::func::FuncOp program, code;
-  const Machine &machine;
+  const Machine machine;
   Lanes lanes;
   mlir::OpBuilder b;
   mlir::Location loc;

@@ -5,6 +5,7 @@
 #include "compiler/Passes.h"
 #include "compiler/Program.h"
 #include "compiler/targets/cpu/TileLowering.h"
+#include "compiler/tile/Schedule.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
@@ -13,8 +14,15 @@ using namespace mlir;
 
 namespace yaglom::compiler::cpu {
 
+/// The processor as the program's schedule wants it used.
+static Machine machineFor(func::FuncOp program, const Machine &machine) {
+  auto attr = program->getAttrOfType<DictionaryAttr>(Schedule::kAttr);
+  return Schedule::fromAttr(attr).compact ? machine.compact() : machine;
+}
+
 TileLowering::TileLowering(func::FuncOp program, const Machine &machine)
-    : program(program), machine(machine), lanes(program), b(program), loc(program.getLoc()), memory(b, loc) {}
+    : program(program), machine(machineFor(program, machine)), lanes(program), b(program), loc(program.getLoc()),
+      memory(b, loc) {}
 
 /// Sizes and addresses from the argument words (compiler/Program.h).
 void TileLowering::bindArguments() {

@@ -51,3 +51,21 @@ TEST_CASE("linears without a let of their own are numbered") {
 }
 
 TEST_CASE("softmax_attention has no state") { CHECK(states("softmax", "exact") == ""); }
+
+TEST_CASE("a state's log scales are one a feature, or one in all") {
+  const auto scales = [](const std::string &file, const std::string &attention, const CompileOptions &options) {
+    const Spec spec = Spec::parseFile(YAGLOM_SOURCE_DIR "/examples/specs/" + file + ".phi").value();
+    std::string text;
+    for (const TensorInfo &tensor : compile(spec, attention, options).value().tensors())
+      if (tensor.role == TensorRole::State && tensor.name.ends_with(".a"))
+        text += tensor.name + "[" + tensor.axes.back() + "]" + tensor.initial;
+    return text;
+  };
+  for (const Target &target : {Target::host(), Target::reference()}) {
+    const CompileOptions options{.target = target, .headDim = 16, .valueDim = 12};
+    CHECK(scales("flexformer_n", "flexformer_n_attention", options) == "state.a[1]-inf");
+    CHECK(scales("performer", "performer", options) == "state.a[64]-inf");
+    CHECK(scales("linear_transformer", "linear_transformer", options) == "state.a[1]-inf");
+    CHECK(scales("softmax", "exact", options) == "");
+  }
+}
