@@ -58,6 +58,17 @@ int allowedThreads(int threads) {
   return threads == 0 ? std::min(defaultThreads(), most) : std::min(threads, most);
 }
 
+/// What a thread did before the end of this object's life happens before what follows an After of the same place, also
+/// when an exception ends both.
+struct Before {
+  char &place;
+  ~Before() { __tsan_release(&place); }
+};
+struct After {
+  char &place;
+  ~After() { __tsan_acquire(&place); }
+};
+
 } // namespace
 
 int defaultThreads() {
@@ -75,14 +86,14 @@ void parallelFor(int64_t items, int threads, const ItemRange &body) {
   [[maybe_unused]] char fork = 0;
   [[maybe_unused]] char join = 0;
   __tsan_release(&fork);
+  const After joined{join};
   arenaFor(threads).execute([&] {
     tbb::parallel_for(tbb::blocked_range<int64_t>(0, items), [&](const tbb::blocked_range<int64_t> &range) {
       __tsan_acquire(&fork);
+      const Before joining{join};
       body(range.begin(), range.end());
-      __tsan_release(&join);
     });
   });
-  __tsan_acquire(&join);
 }
 
 } // namespace yaglom::runtime
