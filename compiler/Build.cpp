@@ -7,6 +7,7 @@
 #include "compiler/formula/Emit.h"
 #include "compiler/targets/cpu/Codegen.h"
 #include "compiler/targets/cpu/Jit.h"
+#include "compiler/tile/ScanToTiles.h"
 #include "dialect/Phi.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
@@ -48,7 +49,9 @@ public:
   void emit();
   Result<void> run(llvm::function_ref<void(OpPassManager &)> build, const char *stage);
   Result<void> lower(Stage until);
+  Result<void> differentiate();
   Result<std::unique_ptr<llvm::Module>> toLlvm(const cpu::Machine &machine);
+  Result<std::shared_ptr<cpu::LoadedCode>> load(const cpu::Machine &machine, int64_t &scratchBytes);
   std::string print();
   void describe(Program &program);
   Error internal(const char *stage);
@@ -106,6 +109,16 @@ Result<void> Compilation::lower(Stage until) {
   return run(build, "tile");
 }
 
+/// Replaces every function of the scan level by its gradient.
+Result<void> Compilation::differentiate() {
+  if (auto done = run(buildDifferentiate, "differentiate"); !done)
+    return done;
+  for (auto function : llvm::make_early_inc_range(module->getOps<func::FuncOp>()))
+    if (!function->hasAttr(kGradientAttr))
+      function.erase();
+  return {};
+}
+
 std::string Compilation::print() {
   std::string text;
   llvm::raw_string_ostream os(text);
@@ -123,6 +136,19 @@ Result<std::unique_ptr<llvm::Module>> Compilation::toLlvm(const cpu::Machine &ma
   if (!result)
     return internal("llvm");
   return result;
+}
+
+/// Machine code of the tile programs, ready to be called.
+Result<std::shared_ptr<cpu::LoadedCode>> Compilation::load(const cpu::Machine &machine, int64_t &scratchBytes) {
+  auto llvmModule = toLlvm(machine);
+  if (!llvmModule)
+    return llvmModule.error();
+  auto bytes = (*module)->getAttrOfType<IntegerAttr>("phi.scratch_bytes");
+  scratchBytes = bytes ? bytes.getInt() : 0;
+  auto object = cpu::emitObject(**llvmModule, machine);
+  if (!object)
+    return object.error();
+  return cpu::LoadedCode::load(std::move(*object));
 }
 
 /// The operands of each function in their order, read off before lowering forgets their names.
@@ -176,6 +202,14 @@ std::optional<PreparedOperand> PreparedOperand::parse(const std::string &name) {
   return operand;
 }
 
+static Result<void> bindEntry(const cpu::LoadedCode &code, Entry &entry, const std::string &name) {
+  auto address = code.find(name);
+  if (!address)
+    return address.error();
+  entry.function = reinterpret_cast<Entry::Function>(*address);
+  return {};
+}
+
 Result<std::shared_ptr<const Program>> build(const Instance &instance, const CompileOptions &options) {
   Result<cpu::Machine> machine = cpu::Machine::named(options.target.name());
   if (!machine)
@@ -194,25 +228,11 @@ Result<std::shared_ptr<const Program>> build(const Instance &instance, const Com
   auto tiles = [&](OpPassManager &passes) { buildTile(passes, compilation.schedule); };
   if (auto done = compilation.run(tiles, "tile"); !done)
     return done.error();
-  auto llvmModule = compilation.toLlvm(*machine);
-  if (!llvmModule)
-    return llvmModule.error();
-  auto bytes = (*compilation.module)->getAttrOfType<IntegerAttr>("phi.scratch_bytes");
-  program->scratchBytes = bytes ? bytes.getInt() : 0;
-  auto object = cpu::emitObject(**llvmModule, *machine);
-  if (!object)
-    return object.error();
-  auto code = cpu::LoadedCode::load(std::move(*object));
+  auto code = compilation.load(*machine, program->scratchBytes);
   if (!code)
     return code.error();
   program->code = *code;
-  auto bind = [&](Entry &entry, const std::string &name) -> Result<void> {
-    auto address = (*code)->find(name);
-    if (!address)
-      return address.error();
-    entry.function = reinterpret_cast<Entry::Function>(*address);
-    return {};
-  };
+  auto bind = [&](Entry &entry, const std::string &name) { return bindEntry(**code, entry, name); };
   if (auto done = bind(program->forward, kForward.str()); !done)
     return done.error();
   if (program->stateElements)
@@ -224,6 +244,51 @@ Result<std::shared_ptr<const Program>> build(const Instance &instance, const Com
   return std::shared_ptr<const Program>(program);
 }
 
+/// The operands of a gradient, read off the scan level.
+static void describeGradient(GradientEntry &entry, func::FuncOp function, const std::vector<std::string> &results) {
+  const int64_t inputs = function->getAttrOfType<IntegerAttr>(kGradientAttr).getInt();
+  for (int64_t i = 0; i < inputs; ++i)
+    entry.operands.push_back(function.getArgAttrOfType<StringAttr>(i, kNameAttr).str());
+  for (const std::string &result : results)
+    entry.operands.push_back("grad." + result);
+  for (int64_t i = 0; i < inputs; ++i)
+    entry.gradients.push_back("grad." + entry.operands[i]);
+  llvm::append_range(entry.operands, entry.gradients);
+  for (Value row : rowsBetweenLoops(function))
+    entry.rowWidths.push_back(cast<RankedTensorType>(row.getType()).getNumElements());
+}
+
+Result<std::shared_ptr<const BackwardProgram>> buildBackward(const Instance &instance, const CompileOptions &options) {
+  Result<cpu::Machine> machine = cpu::Machine::named(options.target.name());
+  if (!machine)
+    return machine.error();
+  Compilation compilation(instance, options);
+  if (auto done = compilation.lower(Stage::Scan); !done)
+    return done.error();
+  if (auto done = compilation.differentiate(); !done)
+    return done.error();
+  auto program = std::make_shared<BackwardProgram>();
+  auto nameOf = [](size_t draw) { return fmt::format("draw{}{}", draw, kGradientSuffix.str()); };
+  auto functionOf = [&](llvm::StringRef name) { return compilation.module->lookupSymbol<func::FuncOp>(name); };
+  describeGradient(program->backward, functionOf(kBackward), {"O"});
+  program->draws.resize(instance.draws.size());
+  for (auto [i, entry] : llvm::enumerate(program->draws))
+    describeGradient(entry, functionOf(nameOf(i)), instance.draws[i].names);
+  auto tiles = [&](OpPassManager &passes) { buildTile(passes, compilation.schedule); };
+  if (auto done = compilation.run(tiles, "tile"); !done)
+    return done.error();
+  auto code = compilation.load(*machine, program->scratchBytes);
+  if (!code)
+    return code.error();
+  program->code = *code;
+  if (auto done = bindEntry(**code, program->backward, kBackward.str()); !done)
+    return done.error();
+  for (auto [i, entry] : llvm::enumerate(program->draws))
+    if (auto done = bindEntry(**code, entry, nameOf(i)); !done)
+      return done.error();
+  return std::shared_ptr<const BackwardProgram>(program);
+}
+
 std::vector<LogScales> findLogScales(const Instance &instance, const CompileOptions &options) {
   Compilation compilation(instance, options);
   Program program;
@@ -232,13 +297,21 @@ std::vector<LogScales> findLogScales(const Instance &instance, const CompileOpti
   return program.logScales;
 }
 
-Result<std::string> emitText(const Instance &instance, Stage stage, const CompileOptions &options) {
+Result<std::string> emitText(const Instance &instance, Stage stage, const CompileOptions &options, bool backward) {
   Result<cpu::Machine> machine = cpu::Machine::named(options.target.name());
   if (!machine)
     return machine.error();
   Compilation compilation(instance, options);
-  if (auto done = compilation.lower(stage); !done)
+  if (auto done = compilation.lower(backward && stage != Stage::Formula ? Stage::Scan : stage); !done)
     return done.error();
+  if (backward && stage != Stage::Formula) {
+    if (auto done = compilation.differentiate(); !done)
+      return done.error();
+    auto tiles = [&](OpPassManager &passes) { buildTile(passes, compilation.schedule); };
+    if (stage != Stage::Scan)
+      if (auto done = compilation.run(tiles, "tile"); !done)
+        return done.error();
+  }
   if (stage != Stage::Llvm && stage != Stage::Asm)
     return compilation.print();
   auto llvmModule = compilation.toLlvm(*machine);

@@ -37,6 +37,22 @@ def LinearToScan : Pass<"phi-linear-to-scan", "::mlir::func::FuncOp"> {
   let dependentDialects = ["::mlir::arith::ArithDialect", "::yaglom::phi::PhiDialect"];
 }
 
+def Differentiate : Pass<"phi-differentiate", "::mlir::ModuleOp"> {
+  let summary = "Adds the gradient of every function, by reverse mode: @backward of @forward";
+  let description = [{
+    Works on the scan level, where exponents and what a bare `normalize` drops are explicit already: their gradients are
+    what is left, and exact zeros elsewhere. A sum over tokens (phi.token_sum) is made where a value without a side served
+    all of them. phi.scan becomes phi.scan_grad_query and phi.scan_grad_key.
+
+    ```mlir
+    func @forward(%q: tensor<64xf32> {phi.side = "query"}, %w: tensor<64x64xf32>, ...) -> tensor<64xf32>
+    // adds
+    func @backward(%q, %w, ..., %do: tensor<64xf32>) -> (tensor<64xf32>, tensor<64x64xf32>, ...)
+    ```
+  }];
+  let dependentDialects = ["::mlir::arith::ArithDialect", "::yaglom::phi::PhiDialect"];
+}
+
 def ScanToTiles : Pass<"phi-scan-to-tiles", "::mlir::ModuleOp"> {
   let summary = "Turns each one-row function into a loop over chunks of rows";
   let description = [{

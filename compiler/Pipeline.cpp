@@ -21,6 +21,13 @@ void buildScan(mlir::OpPassManager &passes) {
   function.addPass(mlir::createCSEPass());
 }
 
+void buildDifferentiate(mlir::OpPassManager &passes) {
+  passes.addPass(createDifferentiate());
+  mlir::OpPassManager &function = passes.nest<mlir::func::FuncOp>();
+  function.addPass(createSimplify());
+  function.addPass(mlir::createCSEPass());
+}
+
 void buildTile(mlir::OpPassManager &passes, const Schedule &schedule) {
   passes.addPass(createScanToTiles({schedule.chunk, schedule.granule}));
 }

@@ -15,6 +15,9 @@ void buildSimplify(mlir::OpPassManager &passes);
 /// Afterwards no phi.linear is left: state, direction, exponents and decay are explicit in phi.scan.
 void buildScan(mlir::OpPassManager &passes);
 
+/// Afterwards the module also holds @backward.
+void buildDifferentiate(mlir::OpPassManager &passes);
+
 /// Afterwards no row-level op is left: loops over chunks of tiles with static shapes, the same for every target.
 void buildTile(mlir::OpPassManager &passes, const Schedule &schedule);
 

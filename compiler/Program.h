@@ -73,13 +73,31 @@ struct Program {
   std::shared_ptr<void> code;     ///< owns the machine code
 };
 
+/// One compiled gradient. Operands: those of the function that it is the gradient of, without its results; the gradients of
+/// those; gradients of the former; then rows that the caller lends, as many as the query side has.
+struct GradientEntry : Entry {
+  std::vector<std::string> gradients; ///< names of the operands that are written, "grad.Q" ...
+  std::vector<int64_t> rowWidths;     ///< of the rows lent
+};
+
+/// The gradients of one attention and of its draws.
+struct BackwardProgram {
+  GradientEntry backward;
+  std::vector<GradientEntry> draws; ///< one for each Instance::draws
+  int64_t scratchBytes = 0;
+  std::shared_ptr<void> code; ///< owns the machine code
+};
+
 /// Program::logScales without compiling further; empty where the compiler refuses the attention.
 std::vector<LogScales> findLogScales(const Instance &instance, const CompileOptions &options);
 
 /// Compiles for the host. The Error is ours (a bug, with a reproducer) or names an unsupported target.
 Result<std::shared_ptr<const Program>> build(const Instance &instance, const CompileOptions &options);
 
-/// The program as text after a stage (everything but Stage::Ast, which the front end prints).
-Result<std::string> emitText(const Instance &instance, Stage stage, const CompileOptions &options);
+/// Compiles the gradients for the host. The Error names what cannot be differentiated, or is ours.
+Result<std::shared_ptr<const BackwardProgram>> buildBackward(const Instance &instance, const CompileOptions &options);
+
+/// The program, or its gradient, as text after a stage (everything but Stage::Ast, which the front end prints).
+Result<std::string> emitText(const Instance &instance, Stage stage, const CompileOptions &options, bool backward);
 
 } // namespace yaglom::compiler

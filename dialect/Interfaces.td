@@ -16,6 +16,12 @@ def PointwiseOpInterface : OpInterface<"PointwiseOpInterface"> {
                     (ins "::mlir::OpBuilder &":$builder, "::mlir::Location":$loc, "::mlir::ValueRange":$operands)>,
     InterfaceMethod<"The function's value; what constant folding computes.", "double", "evaluate",
                     (ins "::llvm::ArrayRef<double>":$operands)>,
+    StaticInterfaceMethod<[{
+      Emits the derivative by operand `index`, given the operands and the function's result. At a kink it is what the
+      language says (language.md section 8).
+    }], "::mlir::Value", "derivative",
+                    (ins "::mlir::OpBuilder &":$builder, "::mlir::Location":$loc, "unsigned":$index,
+                         "::mlir::ValueRange":$operands, "::mlir::Value":$result)>,
   ];
 }
 

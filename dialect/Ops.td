@@ -68,6 +68,46 @@ def Phi_LengthOp : Phi_Op<"length", [Pure]> {
   let assemblyFormat = "attr-dict `:` type($result)";
 }
 
+//===- Formula level: what derivatives add -===//
+
+def Phi_DerivativeOp : Phi_Op<"derivative", [Pure]> {
+  let summary = "the derivative of an elementary function by one of its operands";
+  let description = "`of` is the function's op; the operands are its operands and its result, each of which broadcasts.";
+  let arguments = (ins StrAttr:$of, I64Attr:$index, Variadic<Phi_Value>:$operands);
+  let results = (outs Phi_Value:$result);
+  let assemblyFormat = "$of `by` $index `(` operands `)` attr-dict `:` functional-type(operands, results)";
+  let extraClassDeclaration = [{
+    ::mlir::Value lower(::mlir::OpBuilder &builder, ::mlir::Location loc, ::mlir::ValueRange operands);
+  }];
+}
+
+def Phi_MatVecTransposedOp : Phi_Op<"matvec_transposed", [Pure]> {
+  let summary = "[n, d]^T @ [n] : [d], the adjoint of matvec";
+  let arguments = (ins Phi_Value:$matrix, Phi_Value:$vector);
+  let results = (outs Phi_Value:$result);
+  let assemblyFormat = "operands attr-dict `:` functional-type(operands, results)";
+}
+
+def Phi_OuterMatrixOp : Phi_Op<"outer_matrix", [Pure]> {
+  let summary = "[n], [d] : the matrix [n, d] of all products x_i y_j";
+  let arguments = (ins Phi_Value:$x, Phi_Value:$y);
+  let results = (outs Phi_Value:$result);
+  let assemblyFormat = "operands attr-dict `:` functional-type(operands, results)";
+}
+
+def Phi_MatrixOp : Phi_Op<"matrix", [Pure]> {
+  let summary = "a vector [n*d] as the matrix [n, d], row by row";
+  let arguments = (ins Phi_Value:$x);
+  let results = (outs Phi_Value:$result);
+  let assemblyFormat = "operands attr-dict `:` functional-type(operands, results)";
+}
+
+def Phi_SumToOp : Phi_RowReduction<"sum_to", "sums over the axes that the result lacks: the adjoint of broadcasting (T3)">;
+
+def Phi_FirstMaxOp : Phi_RowReduction<"first_max", "1 at the first largest entry of a vector, 0 elsewhere">;
+
+def Phi_TokenSumOp : Phi_RowReduction<"token_sum", "the sum of a row value over all tokens of its side: a value without a side">;
+
 class Phi_Attention<string mnemonic> : Phi_Op<mnemonic, [Pure, AttrSizedOperandSegments]> {
   let results = (outs Phi_Value:$result);
   let hasVerifier = 1;
@@ -124,7 +164,94 @@ def Phi_ScanOp : Phi_Attention<"scan"> {
   }];
 }
 
+def Phi_ScanGradQueryOp : Phi_Op<"scan_grad_query", [Pure, AttrSizedOperandSegments]> {
+  let summary = "the adjoint of phi.scan by everything on the query's side, and what its other half needs";
+  let description = [{
+    The operands are those of the scan and the gradient of its result. It is a scan in the same direction with the same
+    state. With N_i = sum_j (sum_f q_i[f] 2^(e_i[f] - b_i) k_j[f] 2^k_exponent_j[f]) v_j, D_i the same without v_j, e_i the
+    query's exponents when there is one for each f and else 0, the scan's result is N_i s_i for `normalize` "none", else
+    N_i s_i / (s_i D_i + ...). Results of a query row: the gradients dq of q, w [e] of N_i and w0 [] of D_i; the whole number
+    b [] itself; dscale [] of `scale`, and t [], of the natural logarithm of s_i.
+  }];
+  let arguments = (ins Phi_Value:$q, Phi_Value:$k, Phi_Value:$v, Optional<Phi_Value>:$scale,
+                       Optional<Phi_Value>:$q_exponent, Optional<Phi_Value>:$k_exponent,
+                       Optional<Phi_Value>:$log2_decay, Optional<Phi_Value>:$mask, Phi_Value:$grad,
+                       StrAttr:$direction, StrAttr:$normalize, F64Attr:$threshold, TypeArrayAttr:$state);
+  let results = (outs Phi_Value:$dq, Phi_Value:$dscale, Phi_Value:$t, Phi_Value:$w, Phi_Value:$w0, Phi_Value:$b);
+  let assemblyFormat = [{
+    $direction `(` $q `,` $k `,` $v `)` (`scale` $scale^)? (`q_exponent` $q_exponent^)? (`k_exponent` $k_exponent^)?
+    (`log2_decay` $log2_decay^)? (`mask` $mask^)? `grad` $grad `state` $state attr-dict `:` functional-type(operands, results)
+  }];
+}
+
+def Phi_ScanGradKeyOp : Phi_Op<"scan_grad_key", [Pure, AttrSizedOperandSegments]> {
+  let summary = "the adjoint of phi.scan by everything on the key's side";
+  let description = [{
+    w, w0 and b are those of phi.scan_grad_query. The state, from the last token to the first, is
+    G[f] = sum_i q_i[f] 2^(e_i[f] - b_i) w_i over the queries that see a key, and the same with w0; its running maxima are of
+    the exponents e_i - b_i. Results of a key row: the gradients of k and of v. `state` lists the types of G, of its
+    companion when `normalizes`, and of the maxima when exponents are tracked.
+  }];
+  let arguments = (ins Phi_Value:$q, Phi_Value:$k, Phi_Value:$v, Optional<Phi_Value>:$q_exponent,
+                       Optional<Phi_Value>:$k_exponent, Optional<Phi_Value>:$log2_decay, Optional<Phi_Value>:$mask,
+                       Phi_Value:$w, Phi_Value:$w0, Phi_Value:$b, StrAttr:$direction, StrAttr:$normalize,
+                       TypeArrayAttr:$state);
+  let results = (outs Phi_Value:$dk, Phi_Value:$dv);
+  let assemblyFormat = [{
+    $direction `(` $q `,` $k `,` $v `)` (`q_exponent` $q_exponent^)? (`k_exponent` $k_exponent^)?
+    (`log2_decay` $log2_decay^)? (`mask` $mask^)? `rows` `(` $w `,` $w0 `,` $b `)` `state` $state attr-dict `:`
+    functional-type(operands, results)
+  }];
+}
+
+def Phi_SoftmaxGradQueryOp : Phi_Op<"softmax_grad_query", [Pure, AttrSizedOperandSegments]> {
+  let summary = "the adjoint of phi.softmax_attention by the query, and what its other half needs";
+  let description = [{
+    With p_ij the weights and u_ij = p_ij (grad_i . v_j - delta_i): y_i = sum_j u_ij k_j, which is the gradient of q but for
+    the scale; lse_i, the base-2 logarithm of the sum of 2^score, scores in log2; delta_i = grad_i . O_i.
+  }];
+  let arguments = (ins Phi_Value:$q, Phi_Value:$k, Phi_Value:$v, Optional<Phi_Value>:$scale, Optional<Phi_Value>:$mask,
+                       Phi_Value:$grad, UnitAttr:$causal);
+  let results = (outs Phi_Value:$y, Phi_Value:$lse, Phi_Value:$delta);
+  let assemblyFormat = [{
+    `(` $q `,` $k `,` $v `)` (`scale` $scale^)? (`mask` $mask^)? `grad` $grad attr-dict `:`
+    functional-type(operands, results)
+  }];
+}
+
+def Phi_SoftmaxGradKeyOp : Phi_Op<"softmax_grad_key", [Pure, AttrSizedOperandSegments]> {
+  let summary = "the adjoint of phi.softmax_attention by the key and the value";
+  let description = "y_j = sum_i u_ij q_i, the gradient of k but for the scale, and dv_j = sum_i p_ij grad_i.";
+  let arguments = (ins Phi_Value:$q, Phi_Value:$k, Phi_Value:$v, Optional<Phi_Value>:$scale, Optional<Phi_Value>:$mask,
+                       Phi_Value:$grad, Phi_Value:$lse, Phi_Value:$delta, UnitAttr:$causal);
+  let results = (outs Phi_Value:$y, Phi_Value:$dv);
+  let assemblyFormat = [{
+    `(` $q `,` $k `,` $v `)` (`scale` $scale^)? (`mask` $mask^)? `grad` $grad `rows` `(` $lse `,` $delta `)` attr-dict `:`
+    functional-type(operands, results)
+  }];
+}
+
+def Phi_ScanGradDecayOp : Phi_Op<"scan_grad_decay", [Pure]> {
+  let summary = "the gradient of a causal scan by the base-2 logarithm of its decay";
+  let description = [{
+    With c_ij the weight of key j at query i times its gradient, r_i = sum_j c_ij and c_j = sum_i c_ij, step t is felt by the
+    pairs j < t <= i: ln 2 times the sum of r_i - c_i over all i >= t, kept in float64. 0 where the step forgets all or the
+    token is masked.
+  }];
+  let arguments = (ins Phi_Value:$r, Phi_Value:$c, Phi_Value:$log2_decay, Optional<Phi_Value>:$mask);
+  let results = (outs Phi_Value:$result);
+  let assemblyFormat = [{
+    `(` $r `,` $c `)` `decay` $log2_decay (`mask` $mask^)? attr-dict `:` functional-type(operands, results)
+  }];
+}
+
 //===- Tile level: what linalg lacks -===//
+
+def Phi_StoreValueOp : Phi_Op<"store_value", [AllTypesMatch<["value", "target"]>]> {
+  let summary = "a value without tokens becomes an operand";
+  let arguments = (ins AnyStaticShapeTensor:$value, AnyStaticShapeTensor:$target);
+  let assemblyFormat = "$value `to` $target attr-dict `:` type($value)";
+}
 
 def Phi_LoadRowsOp : Phi_Op<"load_rows", [Pure]> {
   let summary = "rows first .. first + valid - 1 of an operand; the rest of the tile is 0";

@@ -49,6 +49,12 @@ void PhiDialect::initialize() {
       >();
 }
 
+Value DerivativeOp::lower(OpBuilder &builder, Location loc, ValueRange operands) {
+  auto name = RegisteredOperationName::lookup(getOf(), getContext());
+  return name->getInterface<PointwiseOpInterface>()->derivative(builder, loc, getIndex(), operands.drop_back(),
+                                                                operands.back());
+}
+
 LogicalResult MatVecOp::verify() {
   ArrayRef<int64_t> matrix = shapeOf(getMatrix()), vector = shapeOf(getVector()), result = shapeOf(getResult());
   if (matrix.size() != 2 || vector.size() != 1 || result.size() != 1 || matrix[1] != vector[0] ||

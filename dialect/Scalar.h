@@ -39,6 +39,10 @@ public:
   friend Scalar select(mlir::Value condition, Scalar x, Scalar y) {
     return x.wrap(mlir::arith::SelectOp::create(*x.b, x.loc, condition, x.v, y.v));
   }
+  /// A derivative of min or max: 1 where `chosen`, a half where `tied`, else 0; `like` gives the type.
+  friend Scalar half(mlir::Value chosen, mlir::Value tied, Scalar like) {
+    return select(chosen, like.constant(1), select(tied, like.constant(0.5), like.constant(0)));
+  }
   /// A NaN operand gives NaN.
   friend Scalar min(Scalar x, Scalar y) { return x.make<mlir::arith::MinimumFOp>(y); }
   friend Scalar max(Scalar x, Scalar y) { return x.make<mlir::arith::MaximumFOp>(y); }

@@ -137,8 +137,9 @@ void checkHeadTensor(const HeadTensor &expected, const Tensor *tensor, int64_t h
          fmt::format("expected shape {}, found {}", toText(expected.shapeFor(heads)), toText(tensor->shape())));
 }
 
-Sizes checkForward(const Compiled &compiled, std::span<const TensorRef> inputs, const Parameters &parameters,
-                   const TensorRef &output) {
+/// What both directions take; `name` is the argument with the shape of the output.
+static Sizes checkArguments(const Compiled &compiled, std::span<const TensorRef> inputs, const Parameters &parameters,
+                            const std::string &name, const TensorRef &output) {
   const std::vector<InputInfo> &infos = compiled.instance.inputs;
   if (inputs.size() != infos.size()) {
     std::vector<std::string> names;
@@ -149,20 +150,30 @@ Sizes checkForward(const Compiled &compiled, std::span<const TensorRef> inputs, 
   ForwardCheck check(compiled);
   for (std::size_t i = 0; i < inputs.size(); ++i)
     check.checkTensor(infos[i].name, inputs[i], infos[i].side, infos[i].shape);
-  check.checkTensor("O", output, Side::Query, compiled.instance.output);
-  checkOutput(output, infos, inputs);
-
+  check.checkTensor(name, output, Side::Query, compiled.instance.output);
   Sizes sizes = check.sizes();
   if (compiled.equalLengths)
     sizes.keyLength = sizes.queryLength;
   for (std::size_t index : compiled.forwardTensors) {
     const HeadTensor &info = compiled.headTensors[index];
-    const Tensor *tensor = parameters.find(info.name);
-    checkHeadTensor(info, tensor, sizes.heads, compiled.options.dtype);
-    if (bytesMeet(output, *tensor))
-      fail("O", fmt::format("overlaps argument '{}'", info.name));
+    checkHeadTensor(info, parameters.find(info.name), sizes.heads, compiled.options.dtype);
   }
   return sizes;
+}
+
+Sizes checkForward(const Compiled &compiled, std::span<const TensorRef> inputs, const Parameters &parameters,
+                   const TensorRef &output) {
+  const Sizes sizes = checkArguments(compiled, inputs, parameters, "O", output);
+  checkOutput(output, compiled.instance.inputs, inputs);
+  for (std::size_t index : compiled.forwardTensors)
+    if (const std::string &name = compiled.headTensors[index].name; bytesMeet(output, parameters[name]))
+      fail("O", fmt::format("overlaps argument '{}'", name));
+  return sizes;
+}
+
+Sizes checkBackward(const Compiled &compiled, std::span<const TensorRef> inputs, const Parameters &parameters,
+                    const TensorRef &grad) {
+  return checkArguments(compiled, inputs, parameters, "grad.O", grad);
 }
 
 Operand bindTensor(const TensorRef &tensor, bool written) {

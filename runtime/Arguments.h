@@ -23,6 +23,10 @@ struct Sizes {
 Sizes checkForward(const Compiled &compiled, std::span<const TensorRef> inputs, const Parameters &parameters,
                    const TensorRef &output);
 
+/// Checks all arguments of a backward launch; `grad` is the gradient of the output. Throws like checkForward.
+Sizes checkBackward(const Compiled &compiled, std::span<const TensorRef> inputs, const Parameters &parameters,
+                    const TensorRef &grad);
+
 /// Checks type and shape of one tensor of the heads; `tensor` is null when the caller has none. Throws Error.
 void checkHeadTensor(const HeadTensor &expected, const Tensor *tensor, int64_t heads, DType dtype);
 

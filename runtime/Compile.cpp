@@ -87,7 +87,8 @@ Result<Kernel> compile(const Spec &spec, const std::string &attention, const Com
       std::make_shared<const Kernel::Impl>(Kernel::Impl{*answer.value, answer.wasPresent ? 0.0 : elapsed.count()}));
 }
 
-Result<std::string> emit(const Spec &spec, const std::string &attention, Stage stage, const CompileOptions &options) {
+Result<std::string> emit(const Spec &spec, const std::string &attention, Stage stage, const CompileOptions &options,
+                         Pass pass) {
   Result<Instance> instance = bind(spec, attention, options);
   if (!instance)
     return instance.error();
@@ -95,7 +96,7 @@ Result<std::string> emit(const Spec &spec, const std::string &attention, Stage s
     return spec.print();
   if (options.target.name() == Target::reference().name())
     return Error("the reference interprets the tree: it has the stage 'ast' alone");
-  return compiler::emitText(*instance, stage, options);
+  return compiler::emitText(*instance, stage, options, pass == Pass::Backward);
 }
 
 } // namespace yaglom

@@ -146,6 +146,11 @@ Compiled::Compiled(Spec spec, Instance instance, CompileOptions options,
                    std::shared_ptr<const compiler::Program> program)
     : spec(std::move(spec)), instance(std::move(instance)), options(std::move(options)), program(std::move(program)) {}
 
+const compiler::BackwardProgram &Compiled::backward() const {
+  std::call_once(backwardOnce, [this] { backwardProgram = compiler::buildBackward(instance, options); });
+  return *backwardProgram.value();
+}
+
 std::size_t Compiled::headTensor(const std::string &name) const {
   const auto found = std::find_if(headTensors.begin(), headTensors.end(),
                                   [&](const HeadTensor &tensor) { return tensor.name == name; });

@@ -9,6 +9,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <vector>
 
@@ -57,6 +58,13 @@ struct Compiled {
   /// Place in headTensors. The name must be there.
   std::size_t headTensor(const std::string &name) const;
   bool isReference() const { return !program; }
+  /// The gradients, compiled when they are first asked for, from any thread. Throws the Error of compiling them.
+  const compiler::BackwardProgram &backward() const;
+
+private:
+  mutable std::once_flag backwardOnce;
+  mutable Result<std::shared_ptr<const compiler::BackwardProgram>> backwardProgram =
+      std::shared_ptr<const compiler::BackwardProgram>();
 };
 
 /// Resolves every operand of `program` (null: the reference). The Error is a bug: the program names an operand that the

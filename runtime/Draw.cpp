@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/Arguments.h"
 #include "runtime/Compiled.h"
+#include "runtime/Draw.h"
 #include "runtime/Interpret.h"
 #include "runtime/Launch.h"
 #include "runtime/Prepare.h"
@@ -10,13 +11,10 @@
 #include <fmt/format.h>
 
 namespace yaglom {
-namespace {
-
-using runtime::Compiled;
-using runtime::HeadTensor;
+namespace runtime {
 
 /// Standard normals under the tensor's own name: any entry can be made alone.
-Tensor makeNoise(const HeadTensor &info, int64_t heads, uint64_t seed, DType dtype) {
+static Tensor makeNoise(const HeadTensor &info, int64_t heads, uint64_t seed, DType dtype) {
   Tensor noise(dtype, info.shapeFor(heads));
   const int64_t perHead = info.elements();
   for (int64_t head = 0; head < (info.shared ? 1 : heads); ++head) {
@@ -27,7 +25,6 @@ Tensor makeNoise(const HeadTensor &info, int64_t heads, uint64_t seed, DType dty
   return noise;
 }
 
-/// The noise that the caller supplies, or that of `seed`.
 Tensor findNoise(const Compiled &compiled, const std::string &name, const Parameters &parameters, int64_t heads,
                  uint64_t seed) {
   const HeadTensor &info = compiled.headTensors[compiled.headTensor(name)];
@@ -37,6 +34,23 @@ Tensor findNoise(const Compiled &compiled, const std::string &name, const Parame
   checkHeadTensor(info, supplied, heads, compiled.options.dtype);
   return *supplied;
 }
+
+Tensor prepareRows(const Compiled &compiled, const std::string &operand, const compiler::PreparedOperand &prepared,
+                   const Parameters &parameters, const Tensor &noise, int64_t heads) {
+  if (prepared.kind == compiler::PreparedOperand::Kind::Component)
+    for (const std::string &name : {prepared.table, prepared.alpha})
+      checkHeadTensor(compiled.headTensors[compiled.headTensor(name)], parameters.find(name), heads,
+                      compiled.options.dtype);
+  const HeadTensor &info = compiled.headTensors[compiled.headTensor(operand)];
+  return prepare(prepared, info, noise, parameters, heads);
+}
+
+} // namespace runtime
+
+namespace {
+
+using runtime::Compiled;
+using runtime::HeadTensor;
 
 /// The number of heads, by the first tensor of `parameters` that has one for each; 1 when all tensors are shared.
 int64_t countHeads(const Compiled &compiled, const Parameters &parameters) {
@@ -67,17 +81,6 @@ void runPlan(const Compiled &compiled, const runtime::Plan &plan, Parameters &ma
   runtime::launch(*plan.entry, compiled.program->scratchBytes, grid, operands, compiled.options.dtype, 1);
 }
 
-/// Rows that depend on their place among all rows of a draw.
-Tensor prepareRows(const Compiled &compiled, const std::string &operand, const compiler::PreparedOperand &prepared,
-                   const Parameters &parameters, const Tensor &noise, int64_t heads) {
-  if (prepared.kind == compiler::PreparedOperand::Kind::Component)
-    for (const std::string &name : {prepared.table, prepared.alpha})
-      checkHeadTensor(compiled.headTensors[compiled.headTensor(name)], parameters.find(name), heads,
-                      compiled.options.dtype);
-  const HeadTensor &info = compiled.headTensors[compiled.headTensor(operand)];
-  return runtime::prepare(prepared, info, noise, parameters, heads);
-}
-
 /// The tensors of draw `index`, drawn from `noise` by compiled code.
 void drawOne(const Compiled &compiled, std::size_t index, Parameters &parameters, Tensor noise, int64_t heads) {
   const DrawInfo &draw = compiled.instance.draws[index];
@@ -86,7 +89,7 @@ void drawOne(const Compiled &compiled, std::size_t index, Parameters &parameters
     made.set(name, Tensor(compiled.options.dtype, compiled.headTensors[compiled.headTensor(name)].shapeFor(heads)));
   for (const std::string &operand : compiled.draws[index].entry->operands)
     if (const auto prepared = compiler::PreparedOperand::parse(operand))
-      made.set(operand, prepareRows(compiled, operand, *prepared, parameters, noise, heads));
+      made.set(operand, runtime::prepareRows(compiled, operand, *prepared, parameters, noise, heads));
   made.set(draw.noiseName(), std::move(noise));
   const runtime::Grid grid{.heads = draw.shared ? 1 : heads, .queryRows = draw.rows};
   runPlan(compiled, compiled.draws[index], made, parameters, grid, heads);
@@ -97,7 +100,7 @@ void drawOne(const Compiled &compiled, std::size_t index, Parameters &parameters
 void drawAll(const Compiled &compiled, Parameters &parameters, int64_t heads, uint64_t seed) {
   Parameters noise;
   for (const DrawInfo &draw : compiled.instance.draws)
-    noise.set(draw.noiseName(), findNoise(compiled, draw.noiseName(), parameters, heads, seed));
+    noise.set(draw.noiseName(), runtime::findNoise(compiled, draw.noiseName(), parameters, heads, seed));
   if (compiled.isReference())
     return runtime::interpretDraws(compiled, parameters, noise, heads);
   for (std::size_t i = 0; i < compiled.instance.draws.size(); ++i)
@@ -137,7 +140,7 @@ Parameters Kernel::noise(int64_t heads, uint64_t seed) const {
   Parameters noise;
   const auto add = [&](const std::string &name) {
     const HeadTensor &info = compiled.headTensors[compiled.headTensor(name)];
-    noise.set(name, makeNoise(info, heads, seed, compiled.options.dtype));
+    noise.set(name, runtime::makeNoise(info, heads, seed, compiled.options.dtype));
   };
   for (const DrawInfo &draw : compiled.instance.draws)
     add(draw.noiseName());
@@ -150,7 +153,7 @@ std::vector<double> Kernel::loss(const std::string &name, const Parameters &para
   const Compiled &compiled = *impl->compiled;
   const LossInfo &info = compiled.instance.losses[findLoss(compiled.instance, name)];
   const int64_t heads = info.shared ? 1 : countHeads(compiled, parameters);
-  Tensor noise = findNoise(compiled, name + ".noise", parameters, heads, seed);
+  Tensor noise = runtime::findNoise(compiled, name + ".noise", parameters, heads, seed);
   return runtime::interpretLoss(compiled, name, parameters, noise, heads);
 }
 

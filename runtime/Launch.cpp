@@ -30,7 +30,7 @@ struct Context {
   std::size_t totalBytes;
 
   std::size_t packedBytes(const Operand &operand) const {
-    return operand.isPacked() ? roundUp(static_cast<std::size_t>(operand.rows * operand.width) * elementBytes) : 0;
+    return operand.isPacked() || operand.isLent ? roundUp(static_cast<std::size_t>(operand.rows * operand.width) * elementBytes) : 0;
   }
 };
 
@@ -59,7 +59,7 @@ void copyRows(const Context &context, const Operand &operand, char *strided, cha
 }
 
 char *itemAddress(const Context &context, const Operand &operand, int64_t batch, int64_t head) {
-  if (operand.rows == 0)
+  if (operand.rows == 0 || operand.isLent)
     return operand.data; // may be null
   const int64_t offset = batch * operand.batchStride + head * operand.headStride;
   return operand.data + offset * static_cast<int64_t>(context.elementBytes);
@@ -81,8 +81,8 @@ void runItem(const Context &context, const compiler::Entry &entry, int64_t item,
   for (const Operand &operand : context.operands) {
     char *address = itemAddress(context, operand, batch, head);
     int64_t rowStride = operand.rowStride;
-    if (operand.isPacked()) {
-      if (!operand.written)
+    if (operand.isPacked() || operand.isLent) {
+      if (operand.isPacked() && !operand.written)
         copyRows<true>(context, operand, address, dense);
       address = std::exchange(dense, dense + context.packedBytes(operand));
       rowStride = operand.width;

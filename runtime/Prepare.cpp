@@ -46,4 +46,16 @@ Tensor prepare(const compiler::PreparedOperand &operand, const HeadTensor &info,
   return result;
 }
 
+std::vector<int64_t> allocate(const Tensor &alpha, int64_t head, int64_t count) {
+  const bool shared = alpha.shape().size() == 1;
+  const Rows weights = parameterOf(alpha, head, shared);
+  Rows numbers(weights.shape, Rows::kConstant);
+  for (std::size_t i = 0; i < numbers.data.size(); ++i)
+    numbers.data[i] = reference::Wide(static_cast<double>(i));
+  std::vector<int64_t> components;
+  for (const reference::Wide &number : reference::component(numbers, weights, count).data)
+    components.push_back(static_cast<int64_t>(number.toDouble()));
+  return components;
+}
+
 } // namespace yaglom::runtime

@@ -12,4 +12,7 @@ namespace yaglom::runtime {
 Tensor prepare(const compiler::PreparedOperand &operand, const HeadTensor &info, const Tensor &noise,
                const Parameters &parameters, int64_t heads);
 
+/// The component that each of `count` rows of head `head` is allocated to, by `alpha`, [H, Q] or [Q].
+std::vector<int64_t> allocate(const Tensor &alpha, int64_t head, int64_t count);
+
 } // namespace yaglom::runtime

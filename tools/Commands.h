@@ -30,6 +30,7 @@ struct DescribeOptions : AttentionOptions {
 
 struct EmitOptions : AttentionOptions {
   Stage stage = Stage::Ast;
+  bool backward = false;
 };
 
 struct RunOptions : AttentionOptions {
@@ -38,6 +39,7 @@ struct RunOptions : AttentionOptions {
   uint64_t seed = 0;
   int threads = 0;
   bool writeDraws = false;
+  bool backward = false;
   std::vector<std::string> losses;
 };
 

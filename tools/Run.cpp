@@ -129,6 +129,13 @@ Parameters compute(const RunOptions &options, const Kernel &kernel, const InputF
   Parameters results;
   results.set("O", makeOutput(kernel, tensors[kernel.tensors().front().name]));
   kernel.forward(inputs, parameters, results["O"], {.threads = options.threads});
+  if (options.backward) {
+    if (!file.load("grad.O", tensors))
+      throw Error(fmt::format("{}: missing 'grad.O', which --backward reads", options.input));
+    for (const auto &entry : kernel.backward(inputs, parameters, tensors["grad.O"].ref(),
+                                             {.threads = options.threads, .seed = options.seed}))
+      results.set(entry.name, entry.tensor);
+  }
   for (const TensorInfo &info : kernel.tensors())
     if (options.writeDraws && info.role == TensorRole::Draw)
       results.set("draw." + info.name, parameters[info.name]);

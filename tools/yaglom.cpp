@@ -112,6 +112,7 @@ void addEmit(CLI::App &app, Action &action) {
       ->required()
       ->check(CLI::IsMember(kStages))
       ->type_name("STAGE");
+  command->add_flag("--backward", options->backward, "The gradient's program");
   command->callback([options, &action] { action = [options] { return emit(*options); }; });
 }
 
@@ -125,6 +126,7 @@ void addRun(CLI::App &app, Action &action) {
   command->add_option("--output", options->output, "Where O goes (safetensors)")->required()->type_name("FILE");
   addExecution(*command, options->compile, options->threads);
   command->add_option("--seed", options->seed, "Of parameters and draws that the input file lacks (0)")->type_name("S");
+  command->add_flag("--backward", options->backward, "Also reads grad.O and writes grad.NAME for every tensor");
   command->add_flag("--draws", options->writeDraws, "Also writes draw.NAME for every draw");
   command->add_option("--loss", options->losses, "Also writes loss.NAME")->type_name("NAME");
   command->callback([options, &action] { action = [options] { return run(*options); }; });

@@ -15,6 +15,12 @@ inline constexpr llvm::StringLiteral kSideAttr = "phi.side";
 inline constexpr llvm::StringLiteral kCompactAttr = "phi.compact";
 /// The name of an attention's function.
 inline constexpr llvm::StringLiteral kForward = "forward";
+/// The names of gradients: of `forward`, and of another function its name with the suffix. Such a function has the
+/// arguments of the first, then the gradient of each of its results, and a result for each argument. The attribute is the
+/// number of arguments of the first.
+inline constexpr llvm::StringLiteral kBackward = "backward";
+inline constexpr llvm::StringLiteral kGradientSuffix = ".gradient";
+inline constexpr llvm::StringLiteral kGradientAttr = "phi.gradient";
 
 /// A module with `@forward` over one token: arguments are the inputs (sides "query" and "key"), then every parameter and
 /// draw of maps and of the attention (side "none"); the result is the output row. Maps and fns are inlined as the

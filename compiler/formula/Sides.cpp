@@ -22,8 +22,13 @@ Side Sides::of(Value value) {
     return it->second;
   Operation *op = value.getDefiningOp();
   Side side = Side::None;
-  if (isa<phi::LinearOp, phi::ScanOp, phi::SoftmaxAttentionOp>(op))
+  if (isa<phi::LinearOp, phi::ScanOp, phi::SoftmaxAttentionOp, phi::ScanGradQueryOp,
+          phi::SoftmaxGradQueryOp>(op))
     side = Side::Query;
+  else if (isa<phi::ScanGradKeyOp, phi::ScanGradDecayOp, phi::SoftmaxGradKeyOp>(op))
+    side = Side::Key;
+  else if (isa<phi::TokenSumOp>(op))
+    side = Side::None;
   else
     for (Value operand : op->getOperands())
       if (Side s = of(operand); s != Side::None)

@@ -31,7 +31,7 @@ Value log2Decay(OpBuilder &b, phi::LinearOp op) {
   Location loc = op.getLoc();
   Type type = decay.getType();
   if (!op.getLogDecay())
-    decay = phi::LogOp::create(b, loc, type, decay);
+    decay = phi::LogDecayOp::create(b, loc, type, decay);
   auto element = cast<FloatType>(getElementTypeOrSelf(type));
   auto attr =
       DenseElementsAttr::get(cast<RankedTensorType>(type), Attribute(FloatAttr::get(element, std::numbers::log2e)));

@@ -14,6 +14,7 @@ namespace yaglom::compiler {
 
 using tile::Axes;
 using tile::Operand;
+using phi::Scalar;
 
 static llvm::ArrayRef<int64_t> rowShape(Value row) { return cast<RankedTensorType>(row.getType()).getShape(); }
 
@@ -43,6 +44,10 @@ Value Rows::tile(Value row) {
   if (auto it = known.find(row); it != known.end())
     return it->second;
   Value value;
+  if (Operation *op = row.getDefiningOp(); op && op->getNumResults() > 1) {
+    lowerAttention(op); // states all its results
+    return tiles.lookup(row);
+  }
   if (auto argument = dyn_cast<BlockArgument>(row))
     value = load(argument);
   else
@@ -73,7 +78,13 @@ Value Rows::load(BlockArgument argument) {
 Value Rows::build(OpBuilder &at, Operation *op) {
   return llvm::TypeSwitch<Operation *, Value>(op)
       .Case([&](phi::PointwiseOpInterface o) { return pointwise(at, o); })
+      .Case([&](phi::DerivativeOp o) { return derivative(at, o); })
       .Case([&](phi::MatVecOp o) { return matVec(at, o); })
+      .Case([&](phi::MatVecTransposedOp o) { return matVecTransposed(at, o); })
+      .Case([&](phi::OuterMatrixOp o) { return outerProducts(at, o.getX(), o.getY(), o.getLoc()); })
+      .Case([&](phi::MatrixOp o) { return matrix(at, o); })
+      .Case([&](phi::SumToOp o) { return sumTo(at, o); })
+      .Case([&](phi::FirstMaxOp o) { return firstMax(at, o); })
       .Case([&](phi::StackOp o) { return stack(at, o); })
       .Case([&](phi::SliceOp o) { return slice(at, o); })
       .Case([&](phi::OuterOp o) { return outer(at, o); })
@@ -111,6 +122,96 @@ Value Rows::pointwise(OpBuilder &at, phi::PointwiseOpInterface op) {
     operands.push_back(operand(row, extents.size()));
   return tile::pointwise(at, op.getLoc(), extents, operands,
                          [&](OpBuilder &in, Location loc, ValueRange v) { return op.lower(in, loc, v); });
+}
+
+Value Rows::derivative(OpBuilder &at, phi::DerivativeOp op) {
+  llvm::SmallVector<int64_t> extents = shape(op.getResult());
+  llvm::SmallVector<Operand> operands;
+  for (Value row : op.getOperands())
+    operands.push_back(operand(row, extents.size()));
+  return tile::pointwise(at, op.getLoc(), extents, operands,
+                         [&](OpBuilder &in, Location loc, ValueRange v) { return op.lower(in, loc, v); });
+}
+
+Value Rows::matVecTransposed(OpBuilder &at, phi::MatVecTransposedOp op) {
+  Location loc = op.getLoc();
+  bool matrixPerToken = perToken(op.getMatrix()), vectorPerToken = perToken(op.getVector());
+  if (vectorPerToken && !matrixPerToken)
+    return tile::contract(at, loc, {tile(op.getVector()), {0, 2}}, {tile(op.getMatrix()), {2, 1}}, {0, 1});
+  llvm::SmallVector<int64_t> extents = shape(op.getMatrix());
+  Axes along = vectorPerToken ? Axes{0, 1} : matrixPerToken ? Axes{1} : Axes{0};
+  Value products = tile::pointwise(
+      at, loc, extents, {operand(op.getMatrix(), extents.size()), {tile(op.getVector()), along}},
+      [](OpBuilder &in, Location l, ValueRange v) -> Value { return arith::MulFOp::create(in, l, v[0], v[1]); });
+  return tile::reduce(at, loc, products, matrixPerToken ? 1 : 0, tile::Reduction::Sum);
+}
+
+/// A vector's entries in rows of a matrix.
+Value Rows::matrix(OpBuilder &at, phi::MatrixOp op) {
+  llvm::SmallVector<int64_t> extents = shape(op.getResult());
+  llvm::SmallVector<ReassociationIndices> groups;
+  int64_t rank = extents.size();
+  if (rank == 3)
+    groups.push_back({0});
+  groups.push_back({rank - 2, rank - 1});
+  auto type = RankedTensorType::get(extents, tile::elementOf(op.getResult()));
+  return tensor::ExpandShapeOp::create(at, op.getLoc(), type, tile(op.getX()), groups);
+}
+
+Value Rows::sumTo(OpBuilder &at, phi::SumToOp op) {
+  Value x = tile(op.getX());
+  size_t first = perToken(op.getX()), left = rowShape(op.getResult()).size();
+  while (tile::shapeOf(x).size() > first + left)
+    x = tile::reduce(at, op.getLoc(), x, first, tile::Reduction::Sum);
+  return x;
+}
+
+/// The first of several largest entries: the one with the least number among those that equal the maximum.
+Value Rows::firstMax(OpBuilder &at, phi::FirstMaxOp op) {
+  Location loc = op.getLoc();
+  Value x = tile(op.getX());
+  llvm::SmallVector<int64_t> extents(tile::shapeOf(x));
+  unsigned last = extents.size() - 1;
+  Axes all = last ? Axes{0, 1} : Axes{0}, rows = last ? Axes{0} : Axes{};
+  auto minusNumber = [&](OpBuilder &in, Location l, Type element) -> Scalar {
+    Value i = arith::IndexCastOp::create(in, l, in.getI32Type(), linalg::IndexOp::create(in, l, last));
+    return -Scalar(in, l, arith::SIToFPOp::create(in, l, element, i));
+  };
+  Value most = tile::reduce(at, loc, x, last, tile::Reduction::Max);
+  Value numbers = tile::pointwise(at, loc, extents, {{x, all}, {most, rows}},
+                                  [&](OpBuilder &in, Location l, ValueRange v) -> Value {
+                                    Scalar a(in, l, v[0]), m(in, l, v[1]);
+                                    return select(a == m, minusNumber(in, l, v[0].getType()), a.constant(-0x1p30));
+                                  });
+  Value least = tile::reduce(at, loc, numbers, last, tile::Reduction::Max);
+  return tile::pointwise(at, loc, extents, {{least, rows}}, [&](OpBuilder &in, Location l, ValueRange v) -> Value {
+    Scalar n(in, l, v[0]);
+    return select(n == minusNumber(in, l, v[0].getType()), n.constant(1), n.constant(0));
+  });
+}
+
+Value Rows::tokenSum(phi::TokenSumOp op) {
+  Location loc = op.getLoc();
+  Value x = op.getX();
+  // Products are summed as they are made: a contraction over the tokens.
+  if (auto outer = x.getDefiningOp<phi::OuterMatrixOp>(); outer && perToken(outer.getX()) && perToken(outer.getY()))
+    return tile::contract(b, loc, {masked(tile(outer.getX())), {2, 0}}, {masked(tile(outer.getY())), {2, 1}}, {0, 1});
+  return tile::reduce(b, loc, masked(tile(x)), 0, tile::Reduction::Sum);
+}
+
+/// Rows past the end of the sequence are 0.
+Value Rows::masked(Value x) {
+  if (x.getDefiningOp<phi::LoadRowsOp>())
+    return x;
+  llvm::SmallVector<int64_t> extents(tile::shapeOf(x));
+  Axes axes;
+  for (unsigned i = 0; i < extents.size(); ++i)
+    axes.push_back(i);
+  return tile::pointwise(b, x.getLoc(), extents, {{x, axes}}, [&](OpBuilder &in, Location l, ValueRange v) -> Value {
+    Scalar value(in, l, v[0]);
+    Value i = linalg::IndexOp::create(in, l, 0);
+    return select(arith::CmpIOp::create(in, l, arith::CmpIPredicate::ult, i, valid), value, value.constant(0));
+  });
 }
 
 Value Rows::matVec(OpBuilder &at, phi::MatVecOp op) {
@@ -173,22 +274,27 @@ Value Rows::slice(OpBuilder &at, phi::SliceOp op) {
   return tile::slice(at, op.getLoc(), tile(op.getX()), offsets, sizes);
 }
 
-Value Rows::outer(OpBuilder &at, phi::OuterOp op) {
-  bool each = perToken(op.getResult());
+/// [n] and [d] : [n, d], for each token where one of them has a side.
+Value Rows::outerProducts(OpBuilder &at, Value x, Value y, Location loc) {
+  unsigned t = perToken(x) || perToken(y);
   llvm::SmallVector<int64_t> extents;
-  if (each)
+  if (t)
     extents.push_back(chunk);
-  extents.push_back(rowShape(op.getX())[0]);
-  extents.push_back(rowShape(op.getY())[0]);
-  unsigned t = each ? 1 : 0;
+  extents.push_back(rowShape(x)[0]);
+  extents.push_back(rowShape(y)[0]);
   auto axes = [&](Value row, unsigned along) { return perToken(row) ? Axes{0, along} : Axes{along}; };
-  Value products = tile::pointwise(
-      at, op.getLoc(), extents, {{tile(op.getX()), axes(op.getX(), t)}, {tile(op.getY()), axes(op.getY(), t + 1)}},
+  return tile::pointwise(
+      at, loc, extents, {{tile(x), axes(x, t)}, {tile(y), axes(y, t + 1)}},
       [](OpBuilder &in, Location l, ValueRange v) -> Value { return arith::MulFOp::create(in, l, v[0], v[1]); });
+}
+
+Value Rows::outer(OpBuilder &at, phi::OuterOp op) {
+  int64_t t = perToken(op.getResult());
   llvm::SmallVector<ReassociationIndices> groups;
-  if (each)
+  if (t)
     groups.push_back({0});
-  groups.push_back({int64_t(t), int64_t(t) + 1});
+  groups.push_back({t, t + 1});
+  Value products = outerProducts(at, op.getX(), op.getY(), op.getLoc());
   return tensor::CollapseShapeOp::create(at, op.getLoc(), products, groups);
 }
 

@@ -35,10 +35,12 @@ public:
   mlir::Value spread(mlir::Value row);
   /// The same as tile(), with the axes that its entries run along in an iteration space [token, shape...].
   tile::Operand operand(mlir::Value row, unsigned rank);
+  /// This chunk's part of a sum over tokens.
+  mlir::Value tokenSum(phi::TokenSumOp op);
   /// States the tile of a value that is not a formula of rows: the result of an attention.
   void set(mlir::Value row, mlir::Value tile) { tiles[row] = tile; }
   bool perToken(mlir::Value row) { return prologue.sides.perToken(row); }
-  /// What to call on an attention op that has no tile yet.
+  /// What to call on an attention op that has no tile yet. With several results it states the tiles of all by set().
   std::function<mlir::Value(mlir::Operation *)> lowerAttention;
 
   const int64_t chunk;
@@ -48,7 +50,14 @@ private:
   mlir::Value build(mlir::OpBuilder &at, mlir::Operation *op);
   mlir::Value load(mlir::BlockArgument argument);
   mlir::Value pointwise(mlir::OpBuilder &at, phi::PointwiseOpInterface op);
+  mlir::Value derivative(mlir::OpBuilder &at, phi::DerivativeOp op);
   mlir::Value matVec(mlir::OpBuilder &at, phi::MatVecOp op);
+  mlir::Value matVecTransposed(mlir::OpBuilder &at, phi::MatVecTransposedOp op);
+  mlir::Value matrix(mlir::OpBuilder &at, phi::MatrixOp op);
+  mlir::Value sumTo(mlir::OpBuilder &at, phi::SumToOp op);
+  mlir::Value firstMax(mlir::OpBuilder &at, phi::FirstMaxOp op);
+  mlir::Value outerProducts(mlir::OpBuilder &at, mlir::Value x, mlir::Value y, mlir::Location loc);
+  mlir::Value masked(mlir::Value x);
   mlir::Value norm(mlir::OpBuilder &at, mlir::Value x, mlir::Location loc);
   mlir::Value unit(mlir::OpBuilder &at, phi::UnitOp op);
   mlir::Value stack(mlir::OpBuilder &at, phi::StackOp op);

@@ -29,40 +29,40 @@ ScanState ScanState::with(ValueRange values) const {
   return {values[0], z ? values[1] : Value(), a ? values.back() : Value()};
 }
 
-ScanState ScanState::initial(OpBuilder &b, phi::ScanOp op) {
+ScanState ScanState::initial(OpBuilder &b, const ScanOperands &scan) {
   auto member = [&](Attribute type, double x) {
     auto shaped = cast<RankedTensorType>(cast<TypeAttr>(type).getValue());
-    return tile::filled(b, op.getLoc(), shaped.getShape(), shaped.getElementType(), x);
+    return tile::filled(b, scan.loc, shaped.getShape(), shaped.getElementType(), x);
   };
-  ArrayRef<Attribute> types = op.getState().getValue();
+  ArrayRef<Attribute> types = scan.state.getValue();
   ScanState state{member(types[0], 0), {}, {}};
   types = types.drop_front();
-  if (op.normalizes()) {
+  if (scan.normalizes()) {
     state.z = member(types[0], 0);
     types = types.drop_front();
   }
   if (!types.empty())
-    state.a = member(types[0], lowExponent(tile::elementOf(op.getResult())));
+    state.a = member(types[0], lowExponent(scan.element()));
   return state;
 }
 
-ScanTiler::ScanTiler(phi::ScanOp op, OpBuilder &body, Rows &keys, const Schedule &schedule)
-    : op(op), b(body), loc(op.getLoc()), schedule(schedule), element(tile::elementOf(op.getResult())),
-      chunk(schedule.chunk), valid(keys.valid) {
-  k = keys.spread(op.getK());
-  v = keys.spread(op.getV());
+ScanTiler::ScanTiler(const ScanOperands &scan, OpBuilder &body, Rows &keys, const Schedule &schedule)
+    : scan(scan), b(body), loc(scan.loc), schedule(schedule), element(scan.element()), chunk(schedule.chunk),
+      valid(keys.valid) {
+  k = keys.spread(scan.k);
+  v = keys.spread(scan.v);
   features = tile::shapeOf(k)[1];
   width = tile::shapeOf(v)[1];
-  if (op.getMask()) {
-    mask = keys.spread(op.getMask());
+  if (scan.mask) {
+    mask = keys.spread(scan.mask);
     maskValues();
   }
-  if (op.getLog2Decay()) {
-    steps = keys.spread(op.getLog2Decay());
+  if (scan.log2Decay) {
+    steps = keys.spread(scan.log2Decay);
     buildDecay();
   }
-  if (op.getKExponent())
-    exponent = keys.spread(op.getKExponent());
+  if (scan.kExponent)
+    exponent = keys.spread(scan.kExponent);
   buildExponents();
 }
 
@@ -130,8 +130,8 @@ void ScanTiler::buildExponents() {
                        [](Entries e) { return e[0] - e[1]; });
 }
 
-/// The largest exponent of the keys that take part, [F] or []; of those numbered <= `last` when it is given.
-Value ScanTiler::largestExponent(Value last) {
+/// The largest exponent of the keys that take part, [F] or []; when `bound` is given, of those that row reads.
+Value ScanTiler::largestExponent(Value bound) {
   llvm::SmallVector<Operand> operands{{exponent, byFeature ? Axes{0, 1} : Axes{0}}};
   if (whole)
     operands.push_back({whole, {0}});
@@ -143,10 +143,11 @@ Value ScanTiler::largestExponent(Value last) {
                                    if (whole)
                                      f = f - Scalar(in, at, x[1]);
                                    Value part = takesPart(in, at, mask ? x.back() : Value());
-                                   if (last) {
+                                   if (bound) {
                                      Value j = linalg::IndexOp::create(in, at, 0);
-                                     Value early = arith::CmpIOp::create(in, at, arith::CmpIPredicate::ule, j, last);
-                                     part = arith::AndIOp::create(in, at, part, early);
+                                     auto reads = isReversed ? arith::CmpIPredicate::uge : arith::CmpIPredicate::ule;
+                                     Value read = arith::CmpIOp::create(in, at, reads, j, bound);
+                                     part = arith::AndIOp::create(in, at, part, read);
                                    }
                                    return select(part, f, f.constant(lowExponent(element)));
                                  });
@@ -185,9 +186,9 @@ Value ScanTiler::scaledKeys(Value a) {
   });
 }
 
-/// Whether a value of the chunk is not finite: it would cross the diagonal as 0 * NaN.
-Value ScanTiler::holdsNonFinite() {
-  Value zeros = tile::map(b, loc, {chunk, width}, {{v, {0, 1}}}, [](Entries e) { return e[0] * e[0].constant(0); });
+/// Whether an entry of x [chunk, ...] is not finite: it would cross the diagonal as 0 * NaN.
+Value ScanTiler::holdsNonFinite(Value x) {
+  Value zeros = tile::map(b, loc, tile::shapeOf(x), {{x, {0, 1}}}, [](Entries e) { return e[0] * e[0].constant(0); });
   Value sums = tile::reduce(b, loc, zeros, 0, Reduction::Sum);
   Value sum = tile::scalar(b, loc, tile::reduce(b, loc, sums, 0, Reduction::Sum));
   return arith::CmpFOp::create(b, loc, arith::CmpFPredicate::UNE, sum, tile::number(b, loc, element, 0));
@@ -219,8 +220,14 @@ ScanTiler::Range ScanTiler::nextRange(Value from, const ScanState &state, Value 
     early = branch.getResult(0);
     single = arith::OrIOp::create(b, loc, single, exceeds(all, early));
   }
-  Value next = arith::AddIOp::create(b, loc, from, tile::index(b, loc, 1));
-  range.to = arith::SelectOp::create(b, loc, single, next, valid);
+  Value one = tile::index(b, loc, 1);
+  if (isReversed) {
+    // `from` is the last row that is left.
+    range.to = arith::AddIOp::create(b, loc, from, one);
+    range.from = arith::SelectOp::create(b, loc, single, from, tile::index(b, loc, 0));
+  } else {
+    range.to = arith::SelectOp::create(b, loc, single, arith::AddIOp::create(b, loc, from, one), valid);
+  }
   if (state.a) {
     Axes axes = byFeature ? Axes{0} : Axes{};
     range.a = tile::map(b, loc, tile::shapeOf(all), {{all, axes}, {early, axes}},
@@ -258,8 +265,8 @@ ScanState ScanTiler::rescale(const ScanState &state, Value a) {
 }
 
 Value ScanTiler::causalChunk(ScanState &state, Rows &queries) {
-  QueryScale query(op, b, queries);
-  Value nonFinite = holdsNonFinite(), most = state.a ? largestExponent({}) : Value();
+  QueryScale query(scan, b, queries);
+  Value nonFinite = holdsNonFinite(v), most = state.a ? largestExponent({}) : Value();
   // Without exponents the features of the keys do not depend on the range.
   Value fk = state.a ? tile::empty(b, loc, {chunk, features}, element) : scaledKeys({});
   llvm::SmallVector<Value> inits{tile::index(b, loc, 0), tile::empty(b, loc, {chunk, width}, element)};
@@ -298,17 +305,20 @@ Value ScanTiler::causalChunk(ScanState &state, Rows &queries) {
   return loop.getResult(1);
 }
 
+/// x [chunk, ...] with 0 in every row i that is not `which` than `bound`.
+Value ScanTiler::onlyRows(Value x, arith::CmpIPredicate which, Value bound) {
+  Axes axes = tile::shapeOf(x).size() == 1 ? Axes{0} : Axes{0, 1};
+  return tile::pointwise(b, loc, tile::shapeOf(x), {{x, axes}}, [&](OpBuilder &in, Location at, ValueRange e) -> Value {
+    Value i = linalg::IndexOp::create(in, at, 0);
+    Scalar value(in, at, e[0]);
+    return select(arith::CmpIOp::create(in, at, which, i, bound), value, value.constant(0));
+  });
+}
+
 /// O = A v + phi(q) S over row blocks: what lies above the diagonal of blocks is never formed.
 Value ScanTiler::triangle(const ScanState &state, Value fk, const Range &range, QueryScale &query, Value old) {
   int64_t granule = std::min(schedule.granule, chunk);
-  Value values =
-      tile::pointwise(b, loc, {chunk, width}, {{v, {0, 1}}}, [&](OpBuilder &in, Location at, ValueRange x) -> Value {
-        Value j = linalg::IndexOp::create(in, at, 0);
-        Scalar value(in, at, x[0]);
-        Value inside = arith::CmpIOp::create(in, at, arith::CmpIPredicate::ult, j, range.to);
-        return select(inside, value, value.constant(0));
-      });
-  Value past;
+  Value values = onlyRows(v, arith::CmpIPredicate::ult, range.to), past;
   if (state.z)
     past = tile::contract(b, loc, {query.features(), {0, 1}}, {state.z, {1}}, {0});
   Value result = old;
@@ -345,25 +355,28 @@ Value ScanTiler::triangle(const ScanState &state, Value fk, const Range &range, 
   return result;
 }
 
+/// Takes the chunk's whole decay off the maxima; returns what is left of it for the state at their scale, [F] or [].
+Value ScanTiler::decayMaxima(ScanState &state) {
+  Axes axes = byFeature ? Axes{0} : Axes{};
+  auto last = [&](Value x) { return tensor::CollapseShapeOp::create(b, loc, x, ArrayRef<ReassociationIndices>{}); };
+  Value lw = last(lastWhole), lf = last(lastFraction), before = state.a;
+  state.a = tile::map(b, loc, tile::shapeOf(before), {{before, axes}, {lw, {}}, {lf, {}}}, [this](Entries e) {
+    Scalar decayed = e[0] + e[1] + e[2];
+    Scalar low = decayed.constant(lowExponent(element));
+    return select(decayed < low, low, decayed);
+  });
+  return tile::pointwise(b, loc, tile::shapeOf(before), {{before, axes}, {state.a, axes}, {lw, {}}, {lf, {}}},
+                         [](OpBuilder &in, Location at, ValueRange x) -> Value {
+                           Scalar old(in, at, x[0]), now(in, at, x[1]), w(in, at, x[2]);
+                           return phi::Exp2ScaledOp::create(in, at, x[3], floor(now) - floor(old) - w);
+                         });
+}
+
 /// S = (S + phi(k)^T v) g, g the decay of the whole chunk. The product starts from zero, so that a long sum of nearly
 /// constant features does not round with a bias.
 void ScanTiler::advance(ScanState &state, Value fk) {
   Axes axes = byFeature ? Axes{0} : Axes{};
-  Value gain;
-  if (whole) {
-    auto last = [&](Value x) { return tensor::CollapseShapeOp::create(b, loc, x, ArrayRef<ReassociationIndices>{}); };
-    Value lw = last(lastWhole), lf = last(lastFraction), before = state.a;
-    state.a = tile::map(b, loc, tile::shapeOf(before), {{before, axes}, {lw, {}}, {lf, {}}}, [this](Entries e) {
-      Scalar decayed = e[0] + e[1] + e[2];
-      Scalar low = decayed.constant(lowExponent(element));
-      return select(decayed < low, low, decayed);
-    });
-    gain = tile::pointwise(b, loc, tile::shapeOf(before), {{before, axes}, {state.a, axes}, {lw, {}}, {lf, {}}},
-                           [](OpBuilder &in, Location at, ValueRange x) -> Value {
-                             Scalar old(in, at, x[0]), now(in, at, x[1]), w(in, at, x[2]);
-                             return phi::Exp2ScaledOp::create(in, at, x[3], floor(now) - floor(old) - w);
-                           });
-  }
+  Value gain = whole ? decayMaxima(state) : Value();
   auto add = [&](Value x, Value more) {
     Axes all = tile::shapeOf(x).size() == 1 ? Axes{0} : Axes{0, 1};
     llvm::SmallVector<Operand> operands{{x, all}, {more, all}};
@@ -385,9 +398,9 @@ void ScanTiler::keyChunk(ScanState &state) {
   advance(state, scaledKeys(state.a));
 }
 
-Value ScanTiler::queryChunk(phi::ScanOp op, OpBuilder &body, const ScanState &state, Rows &queries) {
-  Location loc = op.getLoc();
-  QueryScale query(op, body, queries);
+Value ScanTiler::queryChunk(const ScanOperands &scan, OpBuilder &body, const ScanState &state, Rows &queries) {
+  Location loc = scan.loc;
+  QueryScale query(scan, body, queries);
   query.scale(state.a, {}, {});
   Value O = tile::contract(body, loc, {query.features(), {0, 2}}, {state.S, {2, 1}}, {0, 1});
   Value D;

@@ -4,6 +4,7 @@
 
 #include "compiler/tile/QueryScale.h"
 #include "compiler/tile/Rows.h"
+#include "compiler/tile/ScanOperands.h"
 #include "compiler/tile/Schedule.h"
 
 namespace yaglom::compiler {
@@ -14,7 +15,7 @@ struct ScanState {
   mlir::Value z; ///< [F], likewise
   mlir::Value a; ///< [F] or []: running maxima of the keys' exponents in log2, not rounded
 
-  static ScanState initial(mlir::OpBuilder &b, phi::ScanOp op);
+  static ScanState initial(mlir::OpBuilder &b, const ScanOperands &scan);
   llvm::SmallVector<mlir::Value> values() const;
   /// The same members, taken from a list that values() made.
   ScanState with(mlir::ValueRange values) const;
@@ -22,17 +23,18 @@ struct ScanState {
 
 class ScanTiler {
 public:
-  ScanTiler(phi::ScanOp op, mlir::OpBuilder &body, Rows &keys, const Schedule &schedule);
+  ScanTiler(const ScanOperands &scan, mlir::OpBuilder &body, Rows &keys, const Schedule &schedule);
 
   /// One chunk of keys and queries of a causal scan: returns the result's tile and advances the state.
   mlir::Value causalChunk(ScanState &state, Rows &queries);
   /// One chunk of keys of a scan over both directions.
   void keyChunk(ScanState &state);
   /// One chunk of queries of a scan whose state holds all keys.
-  static mlir::Value queryChunk(phi::ScanOp op, mlir::OpBuilder &body, const ScanState &state, Rows &queries);
+  static mlir::Value queryChunk(const ScanOperands &scan, mlir::OpBuilder &body, const ScanState &state, Rows &queries);
 
-private:
-  /// Rows `from` .. to - 1 are computed together, with the keys before `to` and the maxima `a`.
+protected:
+  /// Rows `from` .. to - 1 are computed together, with the keys before `to` and the maxima `a`. Reversed: with what is summed
+  /// from `from` on.
   struct Range {
     mlir::Value from, to; ///< indices
     mlir::Value a;        ///< null when no exponents are tracked
@@ -42,17 +44,19 @@ private:
   void maskValues();
   void buildDecay();
   void buildExponents();
-  mlir::Value largestExponent(mlir::Value last);
+  mlir::Value largestExponent(mlir::Value bound);
   mlir::Value largest(mlir::Value x, mlir::Value y);
   mlir::Value scaledKeys(mlir::Value a);
-  mlir::Value holdsNonFinite();
+  mlir::Value holdsNonFinite(mlir::Value x);
+  mlir::Value onlyRows(mlir::Value x, mlir::arith::CmpIPredicate which, mlir::Value bound);
   mlir::Value exceeds(mlir::Value x, mlir::Value y);
   Range nextRange(mlir::Value from, const ScanState &state, mlir::Value nonFinite, mlir::Value most);
   ScanState rescale(const ScanState &state, mlir::Value a);
   mlir::Value triangle(const ScanState &state, mlir::Value fk, const Range &range, QueryScale &query, mlir::Value old);
+  mlir::Value decayMaxima(ScanState &state);
   void advance(ScanState &state, mlir::Value fk);
 
-  phi::ScanOp op;
+  ScanOperands scan;
   mlir::OpBuilder &b;
   mlir::Location loc;
   Schedule schedule;
@@ -61,6 +65,7 @@ private:
   mlir::Value valid;
   mlir::Value k, v, mask, steps; ///< [chunk, F], [chunk, e]; [chunk] or null
   mlir::Value exponent;          ///< of the keys, less the fraction of the decay: [chunk], [chunk, F] or null
+  bool isReversed = false;       ///< what is summed lies after what reads it
   bool byFeature = false;        ///< exponent is [chunk, F] and a is [F]
   mlir::Value whole, fraction;   ///< L_j, log2 of the chunk's decay up to and with j, in two parts: [chunk] or null
   mlir::Value lastWhole, lastFraction; ///< of the whole chunk: [1] or null

@@ -91,7 +91,7 @@ Value TileBuilder::validRows(Value first, Value count) {
 
 /// The state before the first key of this part: the caller's, or none yet.
 ScanState TileBuilder::stateIn(phi::ScanOp op) {
-  ScanState initial = ScanState::initial(b, op);
+  ScanState initial = ScanState::initial(b, ScanOperands::of(op));
   llvm::SmallVector<Value> members;
   int64_t offset = offsets[op];
   for (Value member : initial.values()) {
@@ -128,7 +128,7 @@ void TileBuilder::keyLoop(llvm::ArrayRef<phi::ScanOp> ops, Value first) {
   for (phi::ScanOp op : ops) {
     ScanState state = states[op].with(carried.take_front(states[op].values().size()));
     carried = carried.drop_front(state.values().size());
-    ScanTiler(op, b, keys, schedule).keyChunk(state);
+    ScanTiler(ScanOperands::of(op), b, keys, schedule).keyChunk(state);
     llvm::append_range(yields, state.values());
   }
   scf::YieldOp::create(b, loc, yields);
@@ -146,8 +146,8 @@ Value TileBuilder::lowerAttention(Operation *op, Rows &queries, Rows &keys) {
     return softmaxChunk(softmax, b, queries, prologue, keyRows, position, schedule);
   auto scan = cast<phi::ScanOp>(op);
   if (!scan.isCausal())
-    return ScanTiler::queryChunk(scan, b, states[scan], queries);
-  return ScanTiler(scan, b, keys, schedule).causalChunk(states[scan], queries);
+    return ScanTiler::queryChunk(ScanOperands::of(scan), b, states[scan], queries);
+  return ScanTiler(ScanOperands::of(scan), b, keys, schedule).causalChunk(states[scan], queries);
 }
 
 void TileBuilder::queryLoop() {
@@ -244,7 +244,7 @@ struct ScanToTilesPass : impl::ScanToTilesBase<ScanToTilesPass> {
   using ScanToTilesBase::ScanToTilesBase;
   void runOnOperation() override {
     for (func::FuncOp function : llvm::make_early_inc_range(getOperation().getOps<func::FuncOp>()))
-      buildTiles(function, {chunk, granule, function->hasAttr(kCompactAttr)});
+      (function->hasAttr(kGradientAttr) ? buildBackwardTiles : buildTiles)(function, {chunk, granule, function->hasAttr(kCompactAttr)});
   }
 };
 

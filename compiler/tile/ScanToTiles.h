@@ -20,4 +20,15 @@ namespace yaglom::compiler {
 /// caller and hand theirs back, so that the parts of one sequence can be computed by several threads.
 void buildTiles(mlir::func::FuncOp function, const Schedule &schedule);
 
+/// The same for a function that phi-differentiate made:
+///
+///     func @backward(%rows, %keys, %position, %length, %begin, arguments ..., "grad.O": tensor<?x64xf32>,
+///                    a gradient for each argument ..., rows between the loops: tensor<?x64xf32>, tensor<?xf32> ...)
+///
+/// It walks all rows whatever `begin` is. Rows between the loops are memory that the caller lends.
+void buildBackwardTiles(mlir::func::FuncOp function, const Schedule &schedule);
+
+/// The rows between the loops, values of a function that phi-differentiate made, in the order of their operands.
+llvm::SmallVector<mlir::Value> rowsBetweenLoops(mlir::func::FuncOp function);
+
 } // namespace yaglom::compiler

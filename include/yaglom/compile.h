@@ -38,6 +38,9 @@ struct CompileOptions {
   int64_t chunk = 0; ///< tokens a chunk; 0 lets the compiler choose
 };
 
+/// Which program of a kernel.
+enum class Pass { Forward, Backward };
+
 /// Compiles `attention` of `spec`. Asking twice for the same kernel, from any thread, compiles once.
 /// The Error of a wrong name or size carries the caret text.
 YAGLOM_API Result<Kernel> compile(const Spec &spec, const std::string &attention, const CompileOptions &options = {});
@@ -47,6 +50,6 @@ enum class Stage { Ast, Formula, Scan, Tile, Llvm, Asm };
 
 /// The program after a stage, as text.
 YAGLOM_API Result<std::string> emit(const Spec &spec, const std::string &attention, Stage stage,
-                                    const CompileOptions &options = {});
+                                    const CompileOptions &options = {}, Pass pass = Pass::Forward);
 
 } // namespace yaglom

@@ -29,6 +29,15 @@ struct Launch {
   int threads = 0; ///< at most so many, the calling one among them; 0 (or more than the cores) means one a core
 };
 
+/// How to run one backward launch.
+struct Backward {
+  int threads = 0;   ///< as Launch::threads
+  uint64_t seed = 0; ///< that the draws were made from, unless their noise is among the parameters
+};
+
+/// Gradients by name: "grad.Q", "grad.flexformer_n.W1", "grad.flow.0.scale.W0"; each has the shape of its tensor.
+using Gradients = Parameters;
+
 /// A compiled attention. Copies share the code; every member function is thread-safe.
 class YAGLOM_API Kernel {
 public:
@@ -68,6 +77,14 @@ public:
                const Launch &launch = {}) const;
   void forward(const std::vector<TensorRef> &inputs, const Parameters &parameters, const TensorRef &output,
                const Launch &launch = {}) const;
+
+  /// Gradients of sum(O * outputGradient) by every input, parameter and draw, and through draws by the parameters of their
+  /// samplers. Arguments as for forward(); `outputGradient` [B, H, N, e] may have any strides. The first call compiles the
+  /// gradient. Throws Error that names the argument, before anything runs.
+  Gradients backward(std::initializer_list<TensorRef> inputs, const Parameters &parameters,
+                     const TensorRef &outputGradient, const Backward &options = {}) const;
+  Gradients backward(const std::vector<TensorRef> &inputs, const Parameters &parameters,
+                     const TensorRef &outputGradient, const Backward &options = {}) const;
 
 private:
   std::shared_ptr<const Impl> impl;

@@ -30,6 +30,9 @@ void ClusterEmitter::chooseDimensions(Lanes &lanes) {
   for (int dim = 0; dim < rank; ++dim)
     if (dim != laneDim)
       rowDim = dim;
+  // Sums are carried by the loops over a tile's own dimensions.
+  if (cluster.reduced >= 0 && cluster.reduced != laneDim)
+    rowDim = cluster.reduced;
 }
 
 /// Tiles fill the registers without spilling; a size that divides the extent leaves no smaller tile behind.

@@ -74,6 +74,27 @@ Place TileLowering::makePlace(Value value) {
     place.lane = lane;
     return place;
   }
+  if (auto expand = value.getDefiningOp<tensor::ExpandShapeOp>()) {
+    Place place = placeOf(expand.getSrc());
+    llvm::ArrayRef<int64_t> sizes = expand.getResultType().getShape();
+    llvm::SmallVector<int64_t, 3> strides(sizes.size());
+    unsigned lane = 0;
+    for (auto [i, group] : llvm::enumerate(expand.getReassociationIndices())) {
+      int64_t stride = place.strides[i];
+      for (int64_t axis : llvm::reverse(group)) {
+        strides[axis] = stride;
+        stride *= sizes[axis];
+      }
+      if (i == place.lane)
+        lane = group.back();
+    }
+    if (sizes[lane] != place.sizes[place.lane])
+      place.padded = false; // a row ends where the next begins
+    place.sizes.assign(sizes.begin(), sizes.end());
+    place.strides = strides;
+    place.lane = lane;
+    return place;
+  }
   if (auto it = claims.find(value); it != claims.end())
     return it->second;
   unsigned lane = lanes.of(value);

@@ -146,6 +146,12 @@ void TileLowering::lowerOp(Operation *op, const Clusters &clusters) {
       copyPlace(from, part);
     return;
   }
+  if (auto store = dyn_cast<phi::StoreValueOp>(op)) {
+    Place target = placeOf(store.getTarget());
+    if (std::optional<double> number = splatOf(store.getValue()))
+      return fillPlace(target, *number);
+    return copyPlace(placeOf(store.getValue()), target);
+  }
   if (auto state = dyn_cast<phi::StateInOp>(op))
     return lowerStateIn(state, clusters);
   if (auto state = dyn_cast<phi::StateOutOp>(op))

@@ -1,0 +1,228 @@
+// Gradients: a launch for the attention, one for each draw behind it, and sums in a fixed order.
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/Arguments.h"
+#include "runtime/Compiled.h"
+#include "runtime/Draw.h"
+#include "runtime/Launch.h"
+#include "runtime/Prepare.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <vector>
+
+namespace yaglom {
+namespace {
+
+using runtime::Compiled;
+using runtime::HeadTensor;
+using runtime::Operand;
+
+/// Rows that the launch lends, one matrix for each thread: the operand has no address of its own.
+Operand lentRows(int64_t rows, int64_t width) { return {.rowStride = width, .rows = rows, .width = width, .isLent = true}; }
+
+/// The gradients of every (batch, head) of a tensor of the heads, before they are summed.
+Tensor perItem(const HeadTensor &info, int64_t batch, int64_t heads, DType dtype) {
+  Shape shape{batch, heads};
+  shape.insert(shape.end(), info.shape.begin(), info.shape.end());
+  return Tensor(dtype, shape);
+}
+
+Operand bindPerItem(const HeadTensor &info, Tensor &tensor, int64_t heads) {
+  Operand operand = bindHeadTensor(info, tensor, true);
+  operand.headStride = info.elements();
+  operand.batchStride = heads * info.elements();
+  return operand;
+}
+
+/// Sums over batch, and over heads when they share the tensor: always in this order, in float64.
+Tensor sumItems(const HeadTensor &info, const Tensor &items, int64_t batch, int64_t heads) {
+  Tensor sum(items.dtype(), info.shapeFor(heads));
+  const int64_t elements = info.elements();
+  const int64_t kept = info.shared ? 1 : heads;
+  for (int64_t head = 0; head < kept; ++head)
+    for (int64_t i = 0; i < elements; ++i) {
+      double total = 0;
+      for (int64_t b = 0; b < batch; ++b)
+        for (int64_t h = head; h < heads; h += kept)
+          total += items.at((b * heads + h) * elements + i);
+      sum.set(head * elements + i, total);
+    }
+  return sum;
+}
+
+/// "Q" of "grad.Q".
+std::string tensorOf(const std::string &gradient) { return gradient.substr(std::string("grad.").size()); }
+
+void addTo(Parameters &gradients, const std::string &name, Tensor more) {
+  if (const Tensor *there = gradients.find(name))
+    for (int64_t i = 0; i < more.size(); ++i)
+      more.set(i, more.at(i) + there->at(i));
+  gradients.set(name, std::move(more));
+}
+
+/// One launch of a gradient: operands by name, made or taken from the caller.
+class GradientLaunch {
+public:
+  GradientLaunch(const Compiled &compiled, const compiler::BackwardProgram &program,
+                 const compiler::GradientEntry &entry, const runtime::Grid &grid, int threads)
+      : compiled(compiled), program(program), entry(entry), grid(grid), threads(threads) {}
+
+  /// `find` gives the operand of a name; gradients of tensors of the heads are made here.
+  template <typename Find>
+  void run(Find find) {
+    std::vector<Operand> operands;
+    const std::size_t inputs = entry.operands.size() - entry.gradients.size();
+    items.resize(entry.operands.size());
+    for (std::size_t i = 0; i < entry.operands.size(); ++i) {
+      const std::string &name = entry.operands[i];
+      const HeadTensor *info = i < inputs ? nullptr : headTensor(tensorOf(name));
+      if (info) {
+        items[i] = perItem(*info, grid.batch, grid.heads, compiled.options.dtype);
+        operands.push_back(bindPerItem(*info, items[i], grid.heads));
+      } else {
+        operands.push_back(find(name));
+      }
+    }
+    for (int64_t width : entry.rowWidths)
+      operands.push_back(lentRows(grid.queryRows, width));
+    runtime::launch(entry, program.scratchBytes, grid, operands, compiled.options.dtype, threads);
+  }
+
+  /// The sums of what run() made, by name, added to those there are.
+  void addSums(Parameters &gradients) const {
+    for (std::size_t i = 0; i < items.size(); ++i)
+      if (items[i].size() > 0)
+        addTo(gradients, entry.operands[i],
+              sumItems(*headTensor(tensorOf(entry.operands[i])), items[i], grid.batch, grid.heads));
+  }
+
+private:
+  const HeadTensor *headTensor(const std::string &name) const {
+    const auto found = std::find_if(compiled.headTensors.begin(), compiled.headTensors.end(),
+                                    [&](const HeadTensor &tensor) { return tensor.name == name; });
+    return found == compiled.headTensors.end() ? nullptr : &*found;
+  }
+
+  const Compiled &compiled;
+  const compiler::BackwardProgram &program;
+  const compiler::GradientEntry &entry;
+  const runtime::Grid &grid;
+  const int threads;
+  std::vector<Tensor> items;
+};
+
+/// Rows of a table that a draw took by allocation: their gradients go back to the rows they were.
+void scatter(const Compiled &compiled, const std::string &operand, const compiler::PreparedOperand &prepared,
+             const Parameters &parameters, int64_t heads, Parameters &gradients) {
+  const HeadTensor &table = compiled.headTensors[compiled.headTensor(prepared.table)];
+  const HeadTensor &rows = compiled.headTensors[compiled.headTensor(operand)];
+  const Tensor &from = gradients["grad." + operand];
+  Tensor sums(compiled.options.dtype, table.shapeFor(heads));
+  const int64_t width = table.elements() / table.shape[0];
+  const int64_t count = rows.shape[0], rowHeads = rows.shared ? 1 : heads;
+  std::vector<double> totals(static_cast<std::size_t>(sums.size()));
+  for (int64_t head = 0; head < rowHeads; ++head) {
+    const std::vector<int64_t> components = runtime::allocate(parameters[prepared.alpha], head, count);
+    for (int64_t row = 0; row < count; ++row)
+      for (int64_t i = 0; i < width; ++i) {
+        const int64_t target = ((table.shared ? 0 : head * table.shape[0]) + components[static_cast<std::size_t>(row)]);
+        totals[static_cast<std::size_t>(target * width + i)] += from.at((head * count + row) * width + i);
+      }
+  }
+  for (int64_t i = 0; i < sums.size(); ++i)
+    sums.set(i, totals[static_cast<std::size_t>(i)]);
+  addTo(gradients, "grad." + prepared.table, std::move(sums));
+}
+
+/// Through draw `index` to the parameters of its sampler.
+void backwardDraw(const Compiled &compiled, std::size_t index, const Parameters &parameters, int64_t heads,
+                  uint64_t seed, Parameters &gradients) {
+  const DrawInfo &draw = compiled.instance.draws[index];
+  const compiler::GradientEntry &entry = compiled.backward().draws[index];
+  const bool hasParameters = std::any_of(
+      compiled.instance.parameters.begin(), compiled.instance.parameters.end(),
+      [&](const ParameterInfo &info) { return info.name.starts_with(draw.sampler + "."); });
+  if (!hasParameters)
+    return;
+  Parameters made;
+  made.set(draw.noiseName(), runtime::findNoise(compiled, draw.noiseName(), parameters, heads, seed));
+  for (const std::string &operand : entry.operands)
+    if (const auto prepared = compiler::PreparedOperand::parse(operand); prepared && !operand.starts_with("grad."))
+      made.set(operand,
+               runtime::prepareRows(compiled, operand, *prepared, parameters, made[draw.noiseName()], heads));
+  const runtime::Grid grid{.heads = draw.shared ? 1 : heads, .queryRows = draw.rows};
+  GradientLaunch launch(compiled, compiled.backward(), entry, grid, 1);
+  launch.run([&](const std::string &name) {
+    const std::string tensor = name.starts_with("grad.") ? tensorOf(name) : name;
+    const Tensor *found = name.starts_with("grad.") ? gradients.find(name) : made.find(name);
+    return bindHeadTensor(compiled.headTensors[compiled.headTensor(tensor)], found ? *found : parameters[name], false);
+  });
+  Parameters parts;
+  launch.addSums(parts);
+  for (const std::string &operand : entry.operands)
+    if (const auto prepared = compiler::PreparedOperand::parse(operand); prepared && !operand.starts_with("grad."))
+      if (prepared->kind == compiler::PreparedOperand::Kind::Component)
+        scatter(compiled, operand, *prepared, parameters, heads, parts);
+  for (const ParameterInfo &info : compiled.instance.parameters)
+    if (const Tensor *part = parts.find("grad." + info.name))
+      addTo(gradients, "grad." + info.name, *part);
+}
+
+Gradients backwardChecked(const Compiled &compiled, std::span<const TensorRef> inputs, const Parameters &parameters,
+                          const TensorRef &grad, const Backward &options) {
+  if (options.threads < 0)
+    throw Error(fmt::format("threads must be 0 or more, found {}", options.threads));
+  const runtime::Sizes sizes = checkBackward(compiled, inputs, parameters, grad);
+  if (compiled.isReference())
+    throw Error("the reference gives no gradients yet");
+  const std::vector<InputInfo> &infos = compiled.instance.inputs;
+  Gradients gradients;
+  for (std::size_t i = 0; i < inputs.size(); ++i)
+    gradients.set("grad." + infos[i].name, Tensor(compiled.options.dtype, inputs[i].shape));
+  const runtime::Grid grid{sizes.batch, sizes.heads, sizes.queryLength, sizes.keyLength};
+  Gradients sums;
+  if (sizes.batch && sizes.heads) {
+    GradientLaunch launch(compiled, compiled.backward(), compiled.backward().backward, grid, options.threads);
+    launch.run([&](const std::string &name) {
+      if (name == "grad.O")
+        return runtime::bindTensor(grad, false);
+      for (std::size_t i = 0; i < inputs.size(); ++i) {
+        if (name == infos[i].name)
+          return runtime::bindTensor(inputs[i], false);
+        if (name == "grad." + infos[i].name)
+          return runtime::bindTensor(gradients[name], true);
+      }
+      return bindHeadTensor(compiled.headTensors[compiled.headTensor(name)], parameters[name], false);
+    });
+    launch.addSums(sums);
+    for (std::size_t i = 0; i < compiled.instance.draws.size(); ++i)
+      backwardDraw(compiled, i, parameters, sizes.heads, options.seed, sums);
+  }
+  // Every parameter and draw has a gradient, zeros where nothing depends on it.
+  const auto add = [&](const std::string &name) {
+    const Tensor *sum = sums.find("grad." + name);
+    const HeadTensor &info = compiled.headTensors[compiled.headTensor(name)];
+    gradients.set("grad." + name, sum ? *sum : Tensor(compiled.options.dtype, info.shapeFor(sizes.heads)));
+  };
+  for (const ParameterInfo &info : compiled.instance.parameters)
+    add(info.name);
+  for (const DrawInfo &draw : compiled.instance.draws)
+    for (const std::string &name : draw.names)
+      add(name);
+  return gradients;
+}
+
+} // namespace
+
+Gradients Kernel::backward(std::initializer_list<TensorRef> inputs, const Parameters &parameters,
+                           const TensorRef &outputGradient, const Backward &options) const {
+  return backwardChecked(*impl->compiled, {inputs.begin(), inputs.size()}, parameters, outputGradient, options);
+}
+
+Gradients Kernel::backward(const std::vector<TensorRef> &inputs, const Parameters &parameters,
+                           const TensorRef &outputGradient, const Backward &options) const {
+  return backwardChecked(*impl->compiled, inputs, parameters, outputGradient, options);
+}
+
+} // namespace yaglom
