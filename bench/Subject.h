@@ -20,6 +20,7 @@ public:
   Subject(Kernel kernel, const Sizes &sizes);
 
   void forward(int threads) const { kernel.forward(inputs, parameters, output, {.threads = threads}); }
+  void backward(int threads) const { kernel.backward(inputs, parameters, output, {.threads = threads}); }
   /// GFLOP of necessary work in one launch, two for each multiply-add.
   double necessaryGflop() const;
 

@@ -3,6 +3,7 @@
 #include "runtime/Arguments.h"
 #include "runtime/Compiled.h"
 #include "runtime/Draw.h"
+#include "runtime/Interpret.h"
 #include "runtime/Launch.h"
 #include "runtime/Prepare.h"
 
@@ -19,7 +20,9 @@ using runtime::HeadTensor;
 using runtime::Operand;
 
 /// Rows that the launch lends, one matrix for each thread: the operand has no address of its own.
-Operand lentRows(int64_t rows, int64_t width) { return {.rowStride = width, .rows = rows, .width = width, .isLent = true}; }
+Operand lentRows(int64_t rows, int64_t width) {
+  return {.rowStride = width, .rows = rows, .width = width, .isLent = true};
+}
 
 /// The gradients of every (batch, head) of a tensor of the heads, before they are summed.
 Tensor perItem(const HeadTensor &info, int64_t batch, int64_t heads, DType dtype) {
@@ -140,23 +143,27 @@ void backwardDraw(const Compiled &compiled, std::size_t index, const Parameters 
                   uint64_t seed, Parameters &gradients) {
   const DrawInfo &draw = compiled.instance.draws[index];
   const compiler::GradientEntry &entry = compiled.backward().draws[index];
+  // Without the sampler's parameters the draw is data, and nothing stands behind it.
   const bool hasParameters = std::any_of(
-      compiled.instance.parameters.begin(), compiled.instance.parameters.end(),
-      [&](const ParameterInfo &info) { return info.name.starts_with(draw.sampler + "."); });
+      compiled.instance.parameters.begin(), compiled.instance.parameters.end(), [&](const ParameterInfo &info) {
+        return info.name.starts_with(draw.sampler + ".") && parameters.find(info.name);
+      });
   if (!hasParameters)
     return;
   Parameters made;
   made.set(draw.noiseName(), runtime::findNoise(compiled, draw.noiseName(), parameters, heads, seed));
   for (const std::string &operand : entry.operands)
     if (const auto prepared = compiler::PreparedOperand::parse(operand); prepared && !operand.starts_with("grad."))
-      made.set(operand,
-               runtime::prepareRows(compiled, operand, *prepared, parameters, made[draw.noiseName()], heads));
+      made.set(operand, runtime::prepareRows(compiled, operand, *prepared, parameters, made[draw.noiseName()], heads));
   const runtime::Grid grid{.heads = draw.shared ? 1 : heads, .queryRows = draw.rows};
   GradientLaunch launch(compiled, compiled.backward(), entry, grid, 1);
   launch.run([&](const std::string &name) {
     const std::string tensor = name.starts_with("grad.") ? tensorOf(name) : name;
     const Tensor *found = name.starts_with("grad.") ? gradients.find(name) : made.find(name);
-    return bindHeadTensor(compiled.headTensors[compiled.headTensor(tensor)], found ? *found : parameters[name], false);
+    const HeadTensor &info = compiled.headTensors[compiled.headTensor(tensor)];
+    if (!found)
+      checkHeadTensor(info, found = parameters.find(name), heads, compiled.options.dtype);
+    return bindHeadTensor(info, *found, false);
   });
   Parameters parts;
   launch.addSums(parts);
@@ -174,8 +181,13 @@ Gradients backwardChecked(const Compiled &compiled, std::span<const TensorRef> i
   if (options.threads < 0)
     throw Error(fmt::format("threads must be 0 or more, found {}", options.threads));
   const runtime::Sizes sizes = checkBackward(compiled, inputs, parameters, grad);
-  if (compiled.isReference())
-    throw Error("the reference gives no gradients yet");
+  if (compiled.isReference()) {
+    Parameters noise;
+    for (const DrawInfo &draw : compiled.instance.draws)
+      noise.set(draw.noiseName(),
+                runtime::findNoise(compiled, draw.noiseName(), parameters, sizes.heads, options.seed));
+    return runtime::interpretBackward(compiled, inputs, parameters, grad, noise, sizes.heads);
+  }
   const std::vector<InputInfo> &infos = compiled.instance.inputs;
   Gradients gradients;
   for (std::size_t i = 0; i < inputs.size(); ++i)
@@ -199,14 +211,15 @@ Gradients backwardChecked(const Compiled &compiled, std::span<const TensorRef> i
     for (std::size_t i = 0; i < compiled.instance.draws.size(); ++i)
       backwardDraw(compiled, i, parameters, sizes.heads, options.seed, sums);
   }
-  // Every parameter and draw has a gradient, zeros where nothing depends on it.
+  // Every parameter that was given and every draw has a gradient, zeros where nothing depends on it.
   const auto add = [&](const std::string &name) {
     const Tensor *sum = sums.find("grad." + name);
     const HeadTensor &info = compiled.headTensors[compiled.headTensor(name)];
     gradients.set("grad." + name, sum ? *sum : Tensor(compiled.options.dtype, info.shapeFor(sizes.heads)));
   };
   for (const ParameterInfo &info : compiled.instance.parameters)
-    add(info.name);
+    if (parameters.find(info.name))
+      add(info.name);
   for (const DrawInfo &draw : compiled.instance.draws)
     for (const std::string &name : draw.names)
       add(name);
@@ -223,6 +236,18 @@ Gradients Kernel::backward(std::initializer_list<TensorRef> inputs, const Parame
 Gradients Kernel::backward(const std::vector<TensorRef> &inputs, const Parameters &parameters,
                            const TensorRef &outputGradient, const Backward &options) const {
   return backwardChecked(*impl->compiled, inputs, parameters, outputGradient, options);
+}
+
+void Kernel::accumulate(const std::vector<TensorRef> &inputs, const Parameters &parameters,
+                        const TensorRef &outputGradient, Gradients &sums, const Backward &options) const {
+  const Gradients gradients = backwardChecked(*impl->compiled, inputs, parameters, outputGradient, options);
+  for (const auto &entry : gradients) {
+    const Tensor *there = sums.find(entry.name);
+    if (there && (there->shape() != entry.tensor.shape() || there->dtype() != entry.tensor.dtype()))
+      throw Error(fmt::format("argument '{}': a sum of another shape or type than the gradient", entry.name));
+  }
+  for (const auto &entry : gradients)
+    addTo(sums, entry.name, entry.tensor);
 }
 
 } // namespace yaglom

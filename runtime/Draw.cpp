@@ -1,8 +1,8 @@
 // Random tensors of a Kernel: initial parameters, noise, draws and losses.
 // SPDX-License-Identifier: Apache-2.0
+#include "runtime/Draw.h"
 #include "runtime/Arguments.h"
 #include "runtime/Compiled.h"
-#include "runtime/Draw.h"
 #include "runtime/Interpret.h"
 #include "runtime/Launch.h"
 #include "runtime/Prepare.h"

@@ -5,6 +5,9 @@
 #include "compiler/targets/reference/Reference.h"
 #include "runtime/Arguments.h"
 
+#include <algorithm>
+#include <utility>
+
 namespace yaglom::runtime {
 namespace {
 
@@ -88,6 +91,114 @@ void interpretForward(const Compiled &compiled, std::span<const TensorRef> input
     tensors[name] = toArray(parameters[name]);
   }
   store(reference::forward(compiled.instance, tensors), output);
+}
+
+namespace {
+
+using reference::Dual;
+using Duals = reference::Tensors<Dual>;
+
+reference::Array<Dual> lift(const Array &array) {
+  reference::Array<Dual> duals(array.shape);
+  for (std::size_t i = 0; i < array.data.size(); ++i)
+    duals.data[i].value = array.data[i];
+  return duals;
+}
+
+/// Derivatives of sum(O grad), one run for each entry of a tensor. Heads, and tensors of single items, do not meet: their
+/// entries of the same place are done in one run.
+class EntryDerivatives {
+public:
+  EntryDerivatives(const Instance &instance, Duals tensors, const Array &grad, int64_t heads)
+      : instance(instance), tensors(std::move(tensors)), grad(grad), heads(heads) {}
+
+  /// `leading`: how many axes count items: 2 of an input, 1 of a tensor of the heads, 0 of a shared one.
+  Array of(const std::string &name, std::size_t leading) {
+    const std::vector<int64_t> shape = tensors.at(name).shape;
+    Array result(shape);
+    int64_t items = 1;
+    for (std::size_t axis = 0; axis < leading; ++axis)
+      items *= shape[axis];
+    const int64_t entries = items ? result.size() / items : 0;
+    for (int64_t entry = 0; entry < entries; ++entry) {
+      setTangents(name, entry, entries, 1);
+      const std::vector<double> derivatives = perItem(leading);
+      setTangents(name, entry, entries, 0);
+      for (int64_t item = 0; item < items; ++item)
+        result.data[static_cast<std::size_t>(item * entries + entry)] = derivatives[static_cast<std::size_t>(item)];
+    }
+    return result;
+  }
+
+private:
+  void setTangents(const std::string &name, int64_t entry, int64_t stride, double tangent) {
+    std::vector<Dual> &data = tensors.at(name).data;
+    for (int64_t i = entry; i < static_cast<int64_t>(data.size()); i += stride)
+      data[static_cast<std::size_t>(i)].tangent = tangent;
+  }
+
+  /// The sums of one run, by (batch, head), head, or all.
+  std::vector<double> perItem(std::size_t leading) {
+    Duals all = tensors;
+    for (auto &[name, array] : reference::draws(instance, all, heads))
+      all[name] = std::move(array);
+    const reference::Array<Dual> output = reference::forward(instance, all);
+    const int64_t batch = output.shape[0], count = output.shape[1];
+    std::vector<double> sums(static_cast<std::size_t>(leading == 2 ? batch * count : leading == 1 ? count : 1));
+    const int64_t each = batch * count > 0 ? output.size() / (batch * count) : 0;
+    for (int64_t i = 0; i < output.size(); ++i) {
+      const int64_t item = i / each;
+      sums[static_cast<std::size_t>(leading == 2   ? item
+                                    : leading == 1 ? item % count
+                                                   : 0)] +=
+          grad.data[static_cast<std::size_t>(i)] * output.data[static_cast<std::size_t>(i)].tangent;
+    }
+    return sums;
+  }
+
+  const Instance &instance;
+  Duals tensors;
+  const Array &grad;
+  int64_t heads;
+};
+
+} // namespace
+
+Parameters interpretBackward(const Compiled &compiled, std::span<const TensorRef> inputs, const Parameters &parameters,
+                             const TensorRef &grad, const Parameters &noise, int64_t heads) {
+  const Instance &instance = compiled.instance;
+  Duals given, sampled;
+  for (std::size_t i = 0; i < inputs.size(); ++i)
+    given[instance.inputs[i].name] = lift(toArray(inputs[i]));
+  for (const ParameterInfo &info : instance.parameters)
+    if (const Tensor *tensor = parameters.find(info.name))
+      given[info.name] = lift(toArray(*tensor));
+  sampled = given;
+  for (const DrawInfo &draw : instance.draws) {
+    for (const std::string &name : draw.names)
+      given[name] = lift(toArray(parameters[name]));
+    sampled[draw.noiseName()] = lift(toArray(noise[draw.noiseName()]));
+  }
+  // Draws are what they are; a parameter of a sampler acts through what it would draw.
+  const Array weights = toArray(grad);
+  EntryDerivatives direct(instance, given, weights, heads), throughDraws(instance, sampled, weights, heads);
+  Parameters gradients;
+  const auto set = [&](const std::string &name, const Array &values) {
+    gradients.set("grad." + name, toTensor(values, compiled.options.dtype));
+  };
+  for (const InputInfo &input : instance.inputs)
+    set(input.name, direct.of(input.name, 2));
+  for (const ParameterInfo &info : instance.parameters) {
+    bool ofSampler = false;
+    for (const SamplerInfo &sampler : instance.samplers)
+      ofSampler |= std::count(sampler.parameters.begin(), sampler.parameters.end(), info.name) > 0;
+    if (given.contains(info.name))
+      set(info.name, (ofSampler ? throughDraws : direct).of(info.name, info.shared ? 0 : 1));
+  }
+  for (const DrawInfo &draw : instance.draws)
+    for (const std::string &name : draw.names)
+      set(name, direct.of(name, draw.shared ? 0 : 1));
+  return gradients;
 }
 
 void interpretDraws(const Compiled &compiled, Parameters &parameters, const Parameters &noise, int64_t heads) {

@@ -15,6 +15,11 @@ Parameters initialParameters(const Compiled &compiled, int64_t heads, uint64_t s
 void interpretForward(const Compiled &compiled, std::span<const TensorRef> inputs, const Parameters &parameters,
                       const TensorRef &output);
 
+/// Gradients of every input, parameter and draw as Kernel::backward gives them, by dual numbers: one run of the interpreter
+/// for each entry, so for small sizes only. `noise` holds that of every draw. The arguments are checked before.
+Parameters interpretBackward(const Compiled &compiled, std::span<const TensorRef> inputs, const Parameters &parameters,
+                             const TensorRef &grad, const Parameters &noise, int64_t heads);
+
 /// Sets all draws, made from `noise` (one tensor for each) by the samplers' parameters in `parameters`. Throws Error.
 void interpretDraws(const Compiled &compiled, Parameters &parameters, const Parameters &noise, int64_t heads);
 

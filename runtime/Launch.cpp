@@ -30,7 +30,9 @@ struct Context {
   std::size_t totalBytes;
 
   std::size_t packedBytes(const Operand &operand) const {
-    return operand.isPacked() || operand.isLent ? roundUp(static_cast<std::size_t>(operand.rows * operand.width) * elementBytes) : 0;
+    return operand.isPacked() || operand.isLent
+               ? roundUp(static_cast<std::size_t>(operand.rows * operand.width) * elementBytes)
+               : 0;
   }
 };
 

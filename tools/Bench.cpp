@@ -23,6 +23,8 @@ struct Measurement {
   double shareOfPeak = 0;
   double gflop = 0; ///< necessary work of a launch
   int64_t extraBytes = 0;
+  double backwardMs = 0; ///< median, when asked for
+  double toForward = 0;  ///< forward and backward together, in forward passes
 };
 
 double median(std::vector<double> values) {
@@ -60,7 +62,9 @@ Measurement measure(const Kernel &kernel, const BenchOptions &options, int threa
   const int repeats = static_cast<int>(std::clamp(5 / once, 1.0, 10000.0));
   const double window = std::clamp(once * repeats, 5.0, 50.0);
   const auto peakNow = [&] { return bench::measurePeakGflops(threads, options.compile.dtype, window); };
-  std::vector<double> times, peaks, shares;
+  std::vector<double> times, peaks, shares, backwards, ratios;
+  if (options.backward)
+    subject.backward(threads); // compiles
   double spent = 0;
   for (double peak = peakNow(); times.size() < 5 || spent < options.seconds * 1e3;) {
     times.push_back(time(subject, threads, repeats));
@@ -68,12 +72,24 @@ Measurement measure(const Kernel &kernel, const BenchOptions &options, int threa
     peaks.push_back((peak + next) / 2);
     shares.push_back(subject.necessaryGflop() / (times.back() * 1e-3) / peaks.back());
     spent += times.back() * repeats;
+    if (options.backward) {
+      const auto start = std::chrono::steady_clock::now();
+      subject.backward(threads);
+      const std::chrono::duration<double, std::milli> elapsed = std::chrono::steady_clock::now() - start;
+      backwards.push_back(elapsed.count());
+      ratios.push_back((times.back() + backwards.back()) / times.back());
+      spent += backwards.back();
+    }
     peak = next;
   }
   result.medianMs = median(times);
   result.leastMs = *std::min_element(times.begin(), times.end());
   result.peakGflops = median(peaks);
   result.shareOfPeak = median(shares);
+  if (options.backward) {
+    result.backwardMs = median(backwards);
+    result.toForward = median(ratios);
+  }
   return result;
 }
 
@@ -87,8 +103,8 @@ std::string dimsText(const CompileOptions &options) {
 JsonObject toJson(const BenchOptions &options, const Kernel &kernel, const Measurement &measured, int threads) {
   const CompileOptions &compiled = options.compile;
   const double seconds = measured.medianMs * 1e-3;
-  return JsonObject()
-      .add("spec", options.file)
+  JsonObject object;
+  object.add("spec", options.file)
       .add("attention", options.attention)
       .add("target", compiled.target.name())
       .add("dtype", toText(compiled.dtype))
@@ -108,6 +124,9 @@ JsonObject toJson(const BenchOptions &options, const Kernel &kernel, const Measu
       .add("share_of_peak", measured.shareOfPeak)
       .add("extra_bytes", measured.extraBytes)
       .add("compile_ms", kernel.compileMilliseconds());
+  if (options.backward)
+    object.add("backward_ms_median", measured.backwardMs).add("both_to_forward", measured.toForward);
+  return object;
 }
 
 void printTable(const BenchOptions &options, const Kernel &kernel, const Measurement &measured, int threads) {
@@ -115,6 +134,9 @@ void printTable(const BenchOptions &options, const Kernel &kernel, const Measure
              threads > 1 ? "s" : "", options.batch, options.heads, options.length, toText(options.compile.dtype));
   fmt::print("compile    {:.1f} ms\n", kernel.compileMilliseconds());
   fmt::print("forward    {:.3f} ms median, {:.3f} ms at best\n", measured.medianMs, measured.leastMs);
+  if (options.backward)
+    fmt::print("backward   {:.3f} ms median; forward and backward take {:.2f} forward passes\n", measured.backwardMs,
+               measured.toForward);
   fmt::print("tokens     {:.0f} a second\n",
              static_cast<double>(options.batch * options.length) / (measured.medianMs * 1e-3));
   fmt::print("peak       {:.1f} % of {:.1f} GFLOP/s\n", 100 * measured.shareOfPeak, measured.peakGflops);

@@ -49,6 +49,15 @@ struct BenchOptions : AttentionOptions {
   int64_t length = 4096;
   int threads = 0;
   double seconds = 2; ///< how long it measures
+  bool backward = false;
+  bool json = false;
+};
+
+struct GradcheckOptions : AttentionOptions {
+  int64_t batch = 1;
+  int64_t heads = 2;
+  int64_t length = 33;
+  uint64_t seed = 0;
   bool json = false;
 };
 
@@ -58,6 +67,7 @@ int describe(const DescribeOptions &options);
 int emit(const EmitOptions &options);
 int run(const RunOptions &options);
 int bench(const BenchOptions &options);
+int gradcheck(const GradcheckOptions &options);
 
 /// The spec of `file`; its warnings go to stderr. Throws its diagnostics.
 Spec loadSpec(const std::string &file);

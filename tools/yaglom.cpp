@@ -141,11 +141,35 @@ void addBench(CLI::App &app, Action &action) {
   command->add_option("--batch", options->batch, "Batch (1)")->check(CLI::PositiveNumber)->type_name("B");
   command->add_option("--heads", options->heads, "Heads (8)")->check(CLI::PositiveNumber)->type_name("H");
   command->add_option("--length", options->length, "Tokens (4096)")->check(CLI::PositiveNumber)->type_name("N");
+  command->add_flag("--backward", options->backward, "Also measures the gradient, in turns with the forward pass");
   command->add_option("--seconds", options->seconds, "How long to measure (2)")
       ->check(CLI::PositiveNumber)
       ->type_name("SECONDS");
   command->add_flag("--json", options->json, "As one flat JSON object");
   command->callback([options, &action] { action = [options] { return bench(*options); }; });
+}
+
+void addGradcheck(CLI::App &app, Action &action) {
+  CLI::App *command =
+      app.add_subcommand("gradcheck", "Compares compiled gradients with the reference's, entry by entry in float64");
+  auto options = std::make_shared<GradcheckOptions>();
+  options->compile.headDim = 7;
+  options->compile.valueDim = 5;
+  addAttention(*command, *options);
+  command->add_option("--head-dim", options->compile.headDim, "d, the width of Q and K (7)")
+      ->check(CLI::PositiveNumber)
+      ->type_name("D");
+  command->add_option("--value-dim", options->compile.valueDim, "e, the width of V (5)")
+      ->check(CLI::PositiveNumber)
+      ->type_name("E");
+  command->add_option("--batch", options->batch, "Batch (1)")->check(CLI::PositiveNumber)->type_name("B");
+  command->add_option("--heads", options->heads, "Heads (2)")->check(CLI::PositiveNumber)->type_name("H");
+  command->add_option("--length", options->length, "Tokens (33); the reference takes their number cubed")
+      ->check(CLI::PositiveNumber)
+      ->type_name("N");
+  command->add_option("--seed", options->seed, "Of all tensors (0)")->type_name("S");
+  command->add_flag("--json", options->json, "As one JSON object");
+  command->callback([options, &action] { action = [options] { return gradcheck(*options); }; });
 }
 
 /// Reads the command line. Returns an exit code when there is nothing to do.
@@ -170,6 +194,7 @@ int main(int argc, char **argv) {
   addEmit(app, action);
   addRun(app, action);
   addBench(app, action);
+  addGradcheck(app, action);
   if (const int code = parse(app, argc, argv); code != kSuccess || !action)
     return code;
   try {

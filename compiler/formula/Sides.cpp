@@ -22,8 +22,7 @@ Side Sides::of(Value value) {
     return it->second;
   Operation *op = value.getDefiningOp();
   Side side = Side::None;
-  if (isa<phi::LinearOp, phi::ScanOp, phi::SoftmaxAttentionOp, phi::ScanGradQueryOp,
-          phi::SoftmaxGradQueryOp>(op))
+  if (isa<phi::LinearOp, phi::ScanOp, phi::SoftmaxAttentionOp, phi::ScanGradQueryOp, phi::SoftmaxGradQueryOp>(op))
     side = Side::Query;
   else if (isa<phi::ScanGradKeyOp, phi::ScanGradDecayOp, phi::SoftmaxGradKeyOp>(op))
     side = Side::Key;

@@ -81,7 +81,8 @@ void Differentiator::add(Value operand, Value contribution) {
   if (!sides.perToken(operand) && sides.perToken(contribution))
     contribution = phi::TokenSumOp::create(b, loc, operand.getType(), contribution);
   Value &gradient = gradients[operand];
-  gradient = gradient ? phi::AddOp::create(b, loc, operand.getType(), gradient, contribution).getResult() : contribution;
+  gradient =
+      gradient ? phi::AddOp::create(b, loc, operand.getType(), gradient, contribution).getResult() : contribution;
 }
 
 void Differentiator::pullBackPointwise(Operation *op, Value dy) {
@@ -137,10 +138,10 @@ void Differentiator::pullBackScan(phi::ScanOp op, Value dy) {
     add(exponent, byExponent(op.getQ(), query.getDq()));
   else if (exponent)
     add(exponent, mul(scalar, query.getT(), filled(scalar, std::numbers::ln2)));
-  auto key = phi::ScanGradKeyOp::create(
-      b, loc, TypeRange{op.getK().getType(), op.getV().getType()}, op.getQ(), op.getK(), op.getV(), op.getQExponent(),
-      op.getKExponent(), op.getLog2Decay(), op.getMask(), query.getW(), query.getW0(), query.getB(),
-      op.getDirectionAttr(), op.getNormalizeAttr(), reversedState(b, op));
+  auto key = phi::ScanGradKeyOp::create(b, loc, TypeRange{op.getK().getType(), op.getV().getType()}, op.getQ(),
+                                        op.getK(), op.getV(), op.getQExponent(), op.getKExponent(), op.getLog2Decay(),
+                                        op.getMask(), query.getW(), query.getW0(), query.getB(), op.getDirectionAttr(),
+                                        op.getNormalizeAttr(), reversedState(b, op));
   add(op.getK(), key.getDk());
   if (op.getKExponent())
     add(op.getKExponent(), byExponent(op.getK(), key.getDk()));
@@ -160,8 +161,9 @@ void Differentiator::pullBackSoftmax(phi::SoftmaxAttentionOp op, Value dy) {
   Value scale = op.getScale();
   if (!scale)
     scale = filled(scalar, 1 / std::sqrt(double(shapeOf(op.getQ())[0])));
-  auto query = phi::SoftmaxGradQueryOp::create(b, loc, TypeRange{op.getQ().getType(), scalar, scalar}, op.getQ(),
-                                               op.getK(), op.getV(), op.getScale(), op.getMask(), dy, op.getCausalAttr());
+  auto query =
+      phi::SoftmaxGradQueryOp::create(b, loc, TypeRange{op.getQ().getType(), scalar, scalar}, op.getQ(), op.getK(),
+                                      op.getV(), op.getScale(), op.getMask(), dy, op.getCausalAttr());
   auto key = phi::SoftmaxGradKeyOp::create(b, loc, TypeRange{op.getK().getType(), op.getV().getType()}, op.getQ(),
                                            op.getK(), op.getV(), op.getScale(), op.getMask(), dy, query.getLse(),
                                            query.getDelta(), op.getCausalAttr());
@@ -180,8 +182,7 @@ void Differentiator::pullBack(Operation *op) {
       .Case<phi::PointwiseOpInterface>([&](auto) { pullBackPointwise(op, dy); })
       .Case([&](phi::MatVecOp o) {
         add(o.getMatrix(), phi::OuterMatrixOp::create(b, loc, o.getMatrix().getType(), dy, o.getVector()));
-        add(o.getVector(),
-            phi::MatVecTransposedOp::create(b, loc, o.getVector().getType(), o.getMatrix(), dy));
+        add(o.getVector(), phi::MatVecTransposedOp::create(b, loc, o.getVector().getType(), o.getMatrix(), dy));
       })
       .Case([&](phi::SumOp o) { add(o.getX(), dy); })
       .Case([&](phi::RowMaxOp o) {
@@ -260,7 +261,8 @@ struct DifferentiatePass : impl::DifferentiateBase<DifferentiatePass> {
     Builder b(&getContext());
     for (func::FuncOp function : llvm::to_vector(getOperation().getOps<func::FuncOp>())) {
       func::FuncOp gradient = function.clone();
-      gradient.setName(function.getName() == kForward ? kBackward.str() : function.getName().str() + kGradientSuffix.str());
+      gradient.setName(function.getName() == kForward ? kBackward.str()
+                                                      : function.getName().str() + kGradientSuffix.str());
       gradient->setAttr(kGradientAttr, b.getI64IntegerAttr(function.getNumArguments()));
       getOperation().push_back(gradient);
       Differentiator(gradient).run();

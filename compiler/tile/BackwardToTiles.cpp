@@ -52,7 +52,7 @@ private:
   OpBuilder b;
   Prologue prologue, epilogue;
   Operation *anchor = nullptr; ///< the prologue ends here
-  unsigned inputs = 0; ///< arguments that gradients are made for
+  unsigned inputs = 0;         ///< arguments that gradients are made for
   Value rows, keyRows, position;
   llvm::SmallVector<std::pair<Value, Value>> results; ///< of the formula, and the operands they are stored to
   llvm::SmallVector<Stateful> scans, queryHalves, keyHalves, decays; ///< the state of a decay: one sum in float64
@@ -234,7 +234,8 @@ void BackwardBuilder::queryLoop() {
   loop(rows, carried, querySums, [&](Value first) {
     // With `causal` both sides have the same length, so one chunk of each is in step.
     Value valid = validRows(first, rows);
-    Rows queries(prologue, b, schedule.chunk, first, valid, position), keys(prologue, b, schedule.chunk, first, valid, position);
+    Rows queries(prologue, b, schedule.chunk, first, valid, position),
+        keys(prologue, b, schedule.chunk, first, valid, position);
     queries.lowerAttention = [&](Operation *op) { return lowerQueryOp(op, queries, keys); };
     for (auto [value, target] : between)
       phi::StoreRowsOp::create(b, loc, queries.spread(value), target, first, valid);
@@ -258,7 +259,8 @@ void BackwardBuilder::reverseLoop() {
   loop(keyRows, carried, keySums, [&](Value turn) {
     Value first = arith::SubIOp::create(b, loc, arith::SubIOp::create(b, loc, whole, chunk), turn);
     Value valid = validRows(first, keyRows);
-    Rows queries(prologue, b, schedule.chunk, first, valid, position), keys(prologue, b, schedule.chunk, first, valid, position);
+    Rows queries(prologue, b, schedule.chunk, first, valid, position),
+        keys(prologue, b, schedule.chunk, first, valid, position);
     auto lend = [&](Rows &to) {
       for (auto [value, source] : between) {
         llvm::SmallVector<int64_t> shape{to.chunk};

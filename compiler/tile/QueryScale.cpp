@@ -188,7 +188,8 @@ Value QueryScale::clampedPart(Value D, Value d, int64_t row) {
 
 QueryScale::Gradients QueryScale::pullBack(Value grad, Value N, Value D, int64_t row) {
   int64_t rows = tile::shapeOf(N)[0];
-  Value products = tile::map(b, loc, tile::shapeOf(N), {{grad, {0, 1}}, {N, {0, 1}}}, [](Entries e) { return e[0] * e[1]; });
+  Value products =
+      tile::map(b, loc, tile::shapeOf(N), {{grad, {0, 1}}, {N, {0, 1}}}, [](Entries e) { return e[0] * e[1]; });
   Value dot = tile::reduce(b, loc, products, 1, Reduction::Sum);
   auto scaled = [&](Value x, Value y) { return product(b, loc, x, y ? rowOf(y, row, rows) : Value()); };
   auto times = [&](Value x, Value y) {

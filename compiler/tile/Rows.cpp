@@ -12,9 +12,9 @@ using namespace mlir;
 
 namespace yaglom::compiler {
 
+using phi::Scalar;
 using tile::Axes;
 using tile::Operand;
-using phi::Scalar;
 
 static llvm::ArrayRef<int64_t> rowShape(Value row) { return cast<RankedTensorType>(row.getType()).getShape(); }
 

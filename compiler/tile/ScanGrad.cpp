@@ -29,7 +29,8 @@ Value addOuter(OpBuilder &b, Location loc, Value x, Value y, Value z) {
 
 /// The gradients of a block of rows: of each row's product with the values, P, summed over the features that it met, and
 /// what it read from the state.
-Value featureGradient(OpBuilder &b, Location loc, Value P, Value features, Value rows, Value row0, const ScanState &state) {
+Value featureGradient(OpBuilder &b, Location loc, Value P, Value features, Value rows, Value row0,
+                      const ScanState &state) {
   Value y;
   if (P)
     y = tile::contract(b, loc, {P, {2, 0}}, {features, {2, 1}}, {0, 1});
@@ -132,8 +133,7 @@ QueryGradient QueryGradTiler::rows(const ScanState &state, Value fk, const Range
           b, loc, {count},
           {{tile::reduce(b, loc, A, 0, Reduction::Sum), {0}}, {tile::slice(b, loc, past, {row}, {count}), {0}}},
           [](Entries e) { return e[0] + e[1]; });
-    QueryScale::Gradients g =
-        query.pullBack(tile::slice(b, loc, grad, {row, 0}, {count, width}), N, D, row);
+    QueryScale::Gradients g = query.pullBack(tile::slice(b, loc, grad, {row, 0}, {count, width}), N, D, row);
     if (!g.w0)
       g.w0 = tile::filled(b, loc, {count}, element, 0);
     Value P = upToDiagonal(tile::contract(b, loc, {early, {0, 2}}, {g.w, {1, 2}}, {0, 1}), state.z ? g.w0 : Value());
@@ -148,8 +148,8 @@ QueryGradient QueryGradTiler::rows(const ScanState &state, Value fk, const Range
   return result;
 }
 
-QueryGradient QueryGradTiler::wholeChunk(const ScanOperands &scan, OpBuilder &body, const ScanState &state, Rows &queries,
-                                         Value grad) {
+QueryGradient QueryGradTiler::wholeChunk(const ScanOperands &scan, OpBuilder &body, const ScanState &state,
+                                         Rows &queries, Value grad) {
   Location loc = scan.loc;
   QueryScale query(scan, body, queries);
   query.scale(state.a, {}, {});
@@ -186,7 +186,8 @@ void KeyGradTiler::advance(ScanState &state, Value fq) {
   state.S = add(state.S, tile::contract(b, loc, {fq, {2, 0}}, {v, {2, 1}}, {0, 1}), {0, 1});
   if (!state.z)
     return;
-  Value products = tile::map(b, loc, {chunk, features}, {{fq, {0, 1}}, {w0, {0}}}, [](Entries e) { return e[0] * e[1]; });
+  Value products =
+      tile::map(b, loc, {chunk, features}, {{fq, {0, 1}}, {w0, {0}}}, [](Entries e) { return e[0] * e[1]; });
   state.z = add(state.z, tile::reduce(b, loc, products, 0, Reduction::Sum), {0});
 }
 
@@ -374,14 +375,14 @@ Value decayGradient(phi::ScanGradDecayOp op, OpBuilder &b, Value &total, Rows &q
                                 Scalar difference = widened(in, at, x[0]) - widened(in, at, x[1]);
                                 return select(inside(in, at), difference, difference.constant(0));
                               });
-  Value later = tile::pointwise(b, loc, {chunk, chunk}, {{net, {1}}}, [&](OpBuilder &in, Location at, ValueRange x) -> Value {
-    Value t = linalg::IndexOp::create(in, at, 0), i = linalg::IndexOp::create(in, at, 1);
-    Scalar value(in, at, x[0]);
-    return select(arith::CmpIOp::create(in, at, arith::CmpIPredicate::uge, i, t), value, value.constant(0));
-  });
-  llvm::SmallVector<Operand> operands{{tile::reduce(b, loc, later, 1, Reduction::Sum), {0}},
-                                      {total, {}},
-                                      {keys.spread(op.getLog2Decay()), {0}}};
+  Value later =
+      tile::pointwise(b, loc, {chunk, chunk}, {{net, {1}}}, [&](OpBuilder &in, Location at, ValueRange x) -> Value {
+        Value t = linalg::IndexOp::create(in, at, 0), i = linalg::IndexOp::create(in, at, 1);
+        Scalar value(in, at, x[0]);
+        return select(arith::CmpIOp::create(in, at, arith::CmpIPredicate::uge, i, t), value, value.constant(0));
+      });
+  llvm::SmallVector<Operand> operands{
+      {tile::reduce(b, loc, later, 1, Reduction::Sum), {0}}, {total, {}}, {keys.spread(op.getLog2Decay()), {0}}};
   if (op.getMask())
     operands.push_back({keys.spread(op.getMask()), {0}});
   Value result = tile::pointwise(b, loc, {chunk}, operands, [&](OpBuilder &in, Location at, ValueRange x) -> Value {

@@ -24,8 +24,8 @@ public:
   /// One chunk of a causal scan, given the gradient of its output, [chunk, e]; advances the state.
   QueryGradient causalChunk(ScanState &state, Rows &queries, mlir::Value grad);
   /// One chunk of queries of a scan whose state holds all keys.
-  static QueryGradient wholeChunk(const ScanOperands &scan, mlir::OpBuilder &body, const ScanState &state, Rows &queries,
-                                  mlir::Value grad);
+  static QueryGradient wholeChunk(const ScanOperands &scan, mlir::OpBuilder &body, const ScanState &state,
+                                  Rows &queries, mlir::Value grad);
 
 private:
   QueryGradient rows(const ScanState &state, mlir::Value fk, const Range &range, QueryScale &query, mlir::Value grad,
@@ -54,6 +54,7 @@ private:
 };
 
 /// One chunk of phi.scan_grad_decay, [chunk]; `total`, float64 and [], is the sum over later rows.
-mlir::Value decayGradient(phi::ScanGradDecayOp op, mlir::OpBuilder &body, mlir::Value &total, Rows &queries, Rows &keys);
+mlir::Value decayGradient(phi::ScanGradDecayOp op, mlir::OpBuilder &body, mlir::Value &total, Rows &queries,
+                          Rows &keys);
 
 } // namespace yaglom::compiler

@@ -21,15 +21,40 @@ struct ScanOperands {
 
   template <typename Op> // phi.scan or phi.scan_grad_query
   static ScanOperands of(Op op) {
-    return {op.getQ(),         op.getK(),         op.getV(),     op.getScale(),
-            op.getQExponent(), op.getKExponent(), op.getLog2Decay(), op.getMask(),
-            op.getNormalize(), op.getThreshold().convertToDouble(), op.getState(), op.getLoc(), {}, {}, {}};
+    return {op.getQ(),
+            op.getK(),
+            op.getV(),
+            op.getScale(),
+            op.getQExponent(),
+            op.getKExponent(),
+            op.getLog2Decay(),
+            op.getMask(),
+            op.getNormalize(),
+            op.getThreshold().convertToDouble(),
+            op.getState(),
+            op.getLoc(),
+            {},
+            {},
+            {}};
   }
   /// The queries as what is summed, from the last one on; their exponents are less b.
   static ScanOperands reversed(phi::ScanGradKeyOp op) {
-    bool byFeature = op.getQExponent() && !mlir::cast<mlir::RankedTensorType>(op.getQExponent().getType()).getShape().empty();
-    return {op.getK(), op.getQ(), op.getW(), {}, op.getKExponent(), byFeature ? op.getQExponent() : mlir::Value(), {}, {},
-            op.getNormalize(), 0, op.getState(), op.getLoc(), op.getV(), op.getMask(),
+    bool byFeature =
+        op.getQExponent() && !mlir::cast<mlir::RankedTensorType>(op.getQExponent().getType()).getShape().empty();
+    return {op.getK(),
+            op.getQ(),
+            op.getW(),
+            {},
+            op.getKExponent(),
+            byFeature ? op.getQExponent() : mlir::Value(),
+            {},
+            {},
+            op.getNormalize(),
+            0,
+            op.getState(),
+            op.getLoc(),
+            op.getV(),
+            op.getMask(),
             op.getLog2Decay()};
   }
 };

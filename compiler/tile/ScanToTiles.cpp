@@ -244,7 +244,8 @@ struct ScanToTilesPass : impl::ScanToTilesBase<ScanToTilesPass> {
   using ScanToTilesBase::ScanToTilesBase;
   void runOnOperation() override {
     for (func::FuncOp function : llvm::make_early_inc_range(getOperation().getOps<func::FuncOp>()))
-      (function->hasAttr(kGradientAttr) ? buildBackwardTiles : buildTiles)(function, {chunk, granule, function->hasAttr(kCompactAttr)});
+      (function->hasAttr(kGradientAttr) ? buildBackwardTiles
+                                        : buildTiles)(function, {chunk, granule, function->hasAttr(kCompactAttr)});
   }
 };
 

@@ -37,8 +37,8 @@ Value scaledQueries(const SoftmaxOperands &operands, OpBuilder &b, Rows &queries
 SoftmaxTiler::Block SoftmaxTiler::keysFrom(Value start, Value limit) {
   Value left = arith::SubIOp::create(b, loc, count, start);
   Rows keys(prologue, b, block, start, minimum(left, tile::index(b, loc, block)), position);
-  Block made{keys.spread(operands.k), keys.spread(operands.v), operands.mask ? keys.spread(operands.mask) : Value(), start,
-             limit};
+  Block made{keys.spread(operands.k), keys.spread(operands.v), operands.mask ? keys.spread(operands.mask) : Value(),
+             start, limit};
   made.v = selectParts(made, made.v, false, 0);
   return made;
 }
@@ -57,8 +57,7 @@ Value SoftmaxTiler::selectParts(const Block &keys, Value x, bool withQuery, doub
     }
     if (keys.mask) {
       Value zero = tile::number(in, at, e[1].getType(), 0);
-      part = arith::AndIOp::create(in, at, part,
-                                   arith::CmpFOp::create(in, at, arith::CmpFPredicate::UNE, e[1], zero));
+      part = arith::AndIOp::create(in, at, part, arith::CmpFOp::create(in, at, arith::CmpFPredicate::UNE, e[1], zero));
     }
     Scalar value(in, at, e[0]);
     return select(part, value, value.constant(other));
@@ -141,11 +140,13 @@ llvm::SmallVector<Value> SoftmaxTiler::overRanges(Value single, llvm::ArrayRef<V
   Value from = loop.getAfterArguments()[0];
   Value to = arith::SelectOp::create(b, loc, single, add(from, tile::index(b, loc, 1)), queries.valid);
   llvm::SmallVector<Value> yields{to};
-  for (auto [now, old] : llvm::zip(compute(minimum(add(queries.first, to), count)), loop.getAfterArguments().drop_front())) {
+  for (auto [now, old] :
+       llvm::zip(compute(minimum(add(queries.first, to), count)), loop.getAfterArguments().drop_front())) {
     Axes axes = tile::shapeOf(now).size() == 1 ? Axes{0} : Axes{0, 1};
     yields.push_back(tile::pointwise(
         b, loc, tile::shapeOf(now), {{now, axes}, {old, axes}}, [&](OpBuilder &in, Location at, ValueRange x) -> Value {
-          Value isNow = arith::CmpIOp::create(in, at, arith::CmpIPredicate::uge, linalg::IndexOp::create(in, at, 0), from);
+          Value isNow =
+              arith::CmpIOp::create(in, at, arith::CmpIPredicate::uge, linalg::IndexOp::create(in, at, 0), from);
           return arith::SelectOp::create(in, at, isNow, x[0], x[1]);
         }));
   }
@@ -159,9 +160,8 @@ Value SoftmaxTiler::run() {
   if (!operands.causal)
     return outputs(online(q, count));
   Rows own(prologue, b, chunk, queries.first, queries.valid, position);
-  return overRanges(holdsNonFinite(own, operands.v), {tile::empty(b, loc, {chunk, width}, element)}, [&](Value limit) {
-    return llvm::SmallVector<Value>{outputs(online(q, limit))};
-  })[0];
+  return overRanges(holdsNonFinite(own, operands.v), {tile::empty(b, loc, {chunk, width}, element)},
+                    [&](Value limit) { return llvm::SmallVector<Value>{outputs(online(q, limit))}; })[0];
 }
 
 Value softmaxChunk(phi::SoftmaxAttentionOp op, OpBuilder &body, Rows &queries, Prologue &prologue, Value count,

@@ -29,8 +29,8 @@ mlir::Value scaledQueries(const SoftmaxOperands &operands, mlir::OpBuilder &b, R
 
 class SoftmaxTiler {
 public:
-  SoftmaxTiler(const SoftmaxOperands &operands, mlir::OpBuilder &b, Rows &queries, Prologue &prologue, mlir::Value count,
-               mlir::Value position, const Schedule &schedule)
+  SoftmaxTiler(const SoftmaxOperands &operands, mlir::OpBuilder &b, Rows &queries, Prologue &prologue,
+               mlir::Value count, mlir::Value position, const Schedule &schedule)
       : operands(operands), b(b), loc(operands.loc), queries(queries), prologue(prologue), count(count),
         position(position), element(tile::elementOf(operands.v)), chunk(schedule.chunk), block(2 * schedule.chunk),
         width(tile::shapeOf(operands.v)[0]) {}

@@ -26,9 +26,8 @@ private:
 
 /// p (x - delta): of weights p [key, query], grad . v there, and each query's delta.
 Value scoreGradient(OpBuilder &b, Location loc, Value p, Value products, Value delta) {
-  return tile::map(b, loc, tile::shapeOf(p), {{p, {0, 1}}, {products, {0, 1}}, {delta, {1}}}, [](Entries e) {
-    return select(e[0] == e[0].constant(0), e[0], e[0] * (e[1] - e[2]));
-  });
+  return tile::map(b, loc, tile::shapeOf(p), {{p, {0, 1}}, {products, {0, 1}}, {delta, {1}}},
+                   [](Entries e) { return select(e[0] == e[0].constant(0), e[0], e[0] * (e[1] - e[2])); });
 }
 
 llvm::SmallVector<Value> SoftmaxGradTiler::queryChunk(Value gradRow) {
@@ -81,7 +80,8 @@ llvm::SmallVector<Value> softmaxGradKeyChunk(phi::SoftmaxGradKeyOp op, OpBuilder
                                              Value count, Value position, llvm::function_ref<void(Rows &)> lend,
                                              const Schedule &schedule) {
   Location loc = op.getLoc();
-  Value k = keys.spread(op.getK()), v = keys.spread(op.getV()), mask = op.getMask() ? keys.spread(op.getMask()) : Value();
+  Value k = keys.spread(op.getK()), v = keys.spread(op.getV()),
+        mask = op.getMask() ? keys.spread(op.getMask()) : Value();
   Type element = tile::elementOf(v);
   int64_t block = 2 * schedule.chunk, chunk = schedule.chunk;
   Value size = tile::index(b, loc, block), first = tile::index(b, loc, 0);
@@ -109,19 +109,18 @@ llvm::SmallVector<Value> softmaxGradKeyChunk(phi::SoftmaxGradKeyOp op, OpBuilder
                                        arith::CmpIOp::create(in, at, arith::CmpIPredicate::ult, j, keys.valid));
     if (op.getCausal()) {
       Value query = arith::AddIOp::create(in, at, i, start), key = arith::AddIOp::create(in, at, j, keys.first);
-      part = arith::AndIOp::create(in, at, part,
-                                   arith::CmpIOp::create(in, at, arith::CmpIPredicate::ule, key, query));
+      part = arith::AndIOp::create(in, at, part, arith::CmpIOp::create(in, at, arith::CmpIPredicate::ule, key, query));
     }
     Scalar score(in, at, x[0]), sum(in, at, x[1]);
     if (mask)
-      part = arith::AndIOp::create(in, at, part, arith::CmpFOp::create(in, at, arith::CmpFPredicate::UNE, x[2],
-                                                                       tile::number(in, at, x[2].getType(), 0)));
+      part = arith::AndIOp::create(
+          in, at, part,
+          arith::CmpFOp::create(in, at, arith::CmpFPredicate::UNE, x[2], tile::number(in, at, x[2].getType(), 0)));
     return select(part, exp2(score - sum), score.constant(0));
   });
   Value products = tile::contract(b, loc, {grad, {0, 2}}, {v, {1, 2}}, {0, 1});
-  Value u = tile::map(b, loc, {block, chunk}, {{p, {0, 1}}, {products, {0, 1}}, {delta, {0}}}, [](Entries e) {
-    return select(e[0] == e[0].constant(0), e[0], e[0] * (e[1] - e[2]));
-  });
+  Value u = tile::map(b, loc, {block, chunk}, {{p, {0, 1}}, {products, {0, 1}}, {delta, {0}}},
+                      [](Entries e) { return select(e[0] == e[0].constant(0), e[0], e[0] * (e[1] - e[2])); });
   auto added = [&](Value total, Value weights, Value rows) {
     Value part = tile::contract(b, loc, {weights, {2, 0}}, {rows, {2, 1}}, {0, 1});
     return tile::map(b, loc, tile::shapeOf(total), {{total, {0, 1}}, {part, {0, 1}}},

@@ -78,13 +78,16 @@ public:
   void forward(const std::vector<TensorRef> &inputs, const Parameters &parameters, const TensorRef &output,
                const Launch &launch = {}) const;
 
-  /// Gradients of sum(O * outputGradient) by every input, parameter and draw, and through draws by the parameters of their
-  /// samplers. Arguments as for forward(); `outputGradient` [B, H, N, e] may have any strides. The first call compiles the
-  /// gradient. Throws Error that names the argument, before anything runs.
+  /// Gradients of sum(O * outputGradient) by every input, by the parameters and draws that are given, and through draws by
+  /// the parameters of their samplers. Arguments as for forward(); `outputGradient` [B, H, N, e] may have any strides. The
+  /// first call compiles the gradient. Throws Error that names the argument, before anything runs.
   Gradients backward(std::initializer_list<TensorRef> inputs, const Parameters &parameters,
                      const TensorRef &outputGradient, const Backward &options = {}) const;
   Gradients backward(const std::vector<TensorRef> &inputs, const Parameters &parameters,
                      const TensorRef &outputGradient, const Backward &options = {}) const;
+  /// The same, added to the tensors that `sums` has of these names; others are set.
+  void accumulate(const std::vector<TensorRef> &inputs, const Parameters &parameters, const TensorRef &outputGradient,
+                  Gradients &sums, const Backward &options = {}) const;
 
 private:
   std::shared_ptr<const Impl> impl;

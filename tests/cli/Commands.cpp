@@ -190,3 +190,27 @@ TEST_CASE("bench prints a table") {
   CHECK(outcome.code == 0);
   CHECK(contains(outcome.out, "forward "));
 }
+
+TEST_CASE("emit shows the gradient's program too") {
+  const std::vector<std::string> command = {"emit", "specs/good.phi", "--attention", "both", "--stage", "scan"};
+  CHECK(!contains(tool(command).out, "@backward"));
+  std::vector<std::string> backward = command;
+  backward.push_back("--backward");
+  const Outcome outcome = tool(backward);
+  CHECK(outcome.code == 0);
+  CHECK(contains(outcome.out, "func.func @backward"));
+}
+
+TEST_CASE("gradcheck compares every tensor and exits 0 when all agree") {
+  const Outcome outcome =
+      tool({"gradcheck", "specs/good.phi", "--attention", "both", "--length", "9", "--head-dim", "4"});
+  CHECK(outcome.code == 0);
+  for (const char *name : {"grad.Q ", "grad.K ", "grad.V "})
+    CHECK(contains(outcome.out, name));
+  CHECK(!contains(outcome.out, "WRONG"));
+  const auto json = nlohmann::json::parse(
+      tool({"gradcheck", "specs/good.phi", "--attention", "both", "--length", "9", "--head-dim", "4", "--json"}).out);
+  CHECK(json["passed"] == true);
+  CHECK(json["tensors"].size() >= 3);
+  CHECK(tool({"gradcheck", "specs/good.phi", "--attention", "both", "--length", "0"}).code == 2);
+}

@@ -286,3 +286,23 @@ TEST_CASE("an output that cannot be written is a failure") {
   CHECK(outcome.code == 1);
   CHECK(outcome.err.find("none/out.safetensors") != std::string::npos);
 }
+
+TEST_CASE("run with --backward reads grad.O and writes a gradient for every tensor") {
+  Parameters tensors = qkv();
+  const std::string path = temporary("gradients.safetensors");
+  const auto backward = [&] {
+    return tool({"run", kSpec, "--attention", "both", "--input", input(tensors), "--output", path, "--dtype", "f64",
+                 "--backward"});
+  };
+  CHECK(backward().err.find("missing 'grad.O'") != std::string::npos);
+  tensors.set("grad.O", numbers(kShape, 4));
+  const Outcome outcome = backward();
+  CHECK(outcome.err == "");
+  REQUIRE(outcome.code == 0);
+  const safetensors::File file = safetensors::File::read(path).value();
+  for (const char *name : {"O", "grad.Q", "grad.K", "grad.V"}) {
+    INFO(name);
+    REQUIRE(file.find(name));
+    CHECK(file.find(name)->shape == kShape);
+  }
+}

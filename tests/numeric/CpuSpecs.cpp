@@ -1,7 +1,6 @@
 // Compiled kernels against the golden cases, and every attention of every spec against the reference.
 // SPDX-License-Identifier: Apache-2.0
-#include "tests/numeric/CpuCase.h"
-#include "tests/numeric/Golden.h"
+#include "tests/numeric/CpuGolden.h"
 #include "tests/numeric/Tolerance.h"
 
 #include "tests/unit/Catch.h"
@@ -14,50 +13,6 @@ using namespace yaglom::tests;
 namespace {
 
 const char *text(DType dtype) { return dtype == DType::f32 ? " f32" : " f64"; }
-
-Tensor toTensor(const reference::Array<double> &array) {
-  Tensor tensor(DType::f64, array.shape);
-  for (int64_t i = 0; i < tensor.size(); ++i)
-    tensor.set(i, array.data[static_cast<std::size_t>(i)]);
-  return tensor;
-}
-
-Kernel kernelOf(const Golden &golden, DType dtype) {
-  CompileOptions settings = options(dtype, golden.given.at("K").shape.at(3), golden.given.at("V").shape.at(3));
-  for (const auto &[name, value] : golden.instance.dims)
-    if (name != "d" && name != "e")
-      settings.dims[name] = value;
-  return compiled(*golden.spec, golden.instance.attention->id.name, settings);
-}
-
-/// What the golden case gives; draws are made from its noise where it has no draws.
-Data dataOf(const Golden &golden, const Kernel &kernel, Parameters &drawn) {
-  Data data;
-  const std::vector<int64_t> &shape = golden.given.at("Q").shape;
-  data.sizes = {shape[0], golden.heads, shape[2], golden.given.at("K").shape[2]};
-  for (const TensorInfo &info : kernel.tensors()) {
-    const auto it = golden.given.find(info.name);
-    if (it == golden.given.end())
-      continue;
-    if (info.role == TensorRole::Input) {
-      data.names.push_back(info.name);
-      data.inputs.push_back(toTensor(it->second));
-    } else {
-      data.parameters.set(info.name, toTensor(it->second));
-    }
-  }
-  bool noisy = false;
-  for (const Parameters::Entry &entry : data.parameters) {
-    drawn.set(entry.name, toType(entry.tensor, kernel.dtype()));
-    noisy |= entry.name.ends_with(".noise");
-  }
-  if (noisy)
-    kernel.draw(drawn, 0);
-  for (const Parameters::Entry &entry : drawn)
-    if (!data.parameters.find(entry.name))
-      data.parameters.set(entry.name, entry.tensor);
-  return data;
-}
 
 } // namespace
 

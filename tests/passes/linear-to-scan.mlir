@@ -52,7 +52,7 @@ func.func @factor_moves(%q: tensor<4xf32> {phi.side = "query"}, %k: tensor<4xf32
 // -----
 
 // CHECK-LABEL: func @decay_is_a_logarithm
-// CHECK:         %[[LOG:.*]] = phi.log %arg3
+// CHECK:         %[[LOG:.*]] = phi.log_decay %arg3
 // CHECK:         %[[LOG2:.*]] = phi.mul %[[LOG]]
 // CHECK:         phi.scan "causal"(%arg0, %arg1, %arg2) log2_decay %[[LOG2]] state [tensor<4x3xf32>, tensor<f32>]
 func.func @decay_is_a_logarithm(%q: tensor<4xf32> {phi.side = "query"}, %k: tensor<4xf32> {phi.side = "key"},

@@ -73,7 +73,7 @@ Value ClusterEmitter::multiplyAdd(linalg::ContractOp op, Index k, Value sum, llv
   Value laneOperand = op.getInputs()[laneSide], rowOperand = op.getInputs()[rowSide];
   Value &vector = vectors[laneOperand];
   if (!vector)
-    vector = readLanes(around.place(laneOperand), mapOf(op, laneSide), indicesAt(mapOf(op, laneSide), 0, k));
+    vector = readLanes(around.lanePlace(laneOperand), mapOf(op, laneSide), indicesAt(mapOf(op, laneSide), 0, k));
   Place place = around.place(rowOperand);
   AffineMap map = mapOf(op, rowSide);
   llvm::SmallVector<Value> column;

@@ -23,7 +23,9 @@ struct Prefetch {
 
 /// What a cluster needs to know of the values around it.
 struct Surroundings {
-  std::function<Place(mlir::Value)> place;                 ///< of a tensor in memory
+  std::function<Place(mlir::Value)> place; ///< of a tensor in memory
+  std::function<Place(mlir::Value)>
+      lanePlace; ///< of a contraction's operand along the lanes: its entries there are neighbours
   std::function<std::optional<double>(mlir::Value)> splat; ///< of a tensor with one known entry
   mlir::IRMapping &scalars;                                ///< indices, conditions, numbers
   std::function<bool(mlir::Value)> isStored;               ///< whether the value is used outside of the cluster

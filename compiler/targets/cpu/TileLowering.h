@@ -36,6 +36,7 @@ private:
 
   // TilesToCpu.cpp: the steps of a block.
   void bindArguments();
+  llvm::DenseMap<mlir::Value, Place> turnOperands(const Cluster &cluster);
   void lowerBlock(mlir::Block &block, const Clusters &clusters);
   void lowerOp(mlir::Operation *op, const Clusters &clusters);
   void lowerFor(mlir::scf::ForOp op, const Clusters &clusters);

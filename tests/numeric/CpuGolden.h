@@ -1,0 +1,18 @@
+// Golden cases as tensors of a compiled kernel.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "tests/numeric/CpuCase.h"
+#include "tests/numeric/Golden.h"
+
+namespace yaglom::tests {
+
+Tensor toTensor(const reference::Array<double> &array);
+
+/// The attention of a golden case, compiled for the host.
+Kernel kernelOf(const Golden &golden, DType dtype);
+
+/// What the golden case gives; draws are made from its noise where it has no draws, and all are in `drawn`.
+Data dataOf(const Golden &golden, const Kernel &kernel, Parameters &drawn);
+
+} // namespace yaglom::tests

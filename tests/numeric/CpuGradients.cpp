@@ -1,0 +1,174 @@
+// Compiled gradients against the golden cases, and every attention of every spec against the reference's dual numbers.
+// SPDX-License-Identifier: Apache-2.0
+#include "tests/numeric/CpuGolden.h"
+#include "tests/numeric/Tolerance.h"
+
+#include "tests/unit/Catch.h"
+
+#include <algorithm>
+#include <cmath>
+
+using namespace yaglom;
+using namespace yaglom::tests;
+
+namespace {
+
+std::vector<double> valuesOf(const Tensor &tensor) {
+  std::vector<double> values;
+  for (int64_t i = 0; i < tensor.size(); ++i)
+    values.push_back(tensor.at(i));
+  return values;
+}
+
+Gradients backward(const Kernel &kernel, const Data &data, const Tensor &grad, int threads = 1) {
+  std::vector<Tensor> inputs;
+  std::vector<TensorRef> refs;
+  for (const Tensor &input : data.inputs)
+    inputs.push_back(toType(input, kernel.dtype()));
+  for (const Tensor &input : inputs)
+    refs.push_back(input.ref());
+  Parameters parameters;
+  for (const auto &entry : data.parameters)
+    parameters.set(entry.name, toType(entry.tensor, kernel.dtype()));
+  const Tensor typed = toType(grad, kernel.dtype());
+  return kernel.backward(refs, parameters, typed.ref(), {.threads = threads});
+}
+
+Tensor randomGrad(const Kernel &kernel, const Sizes &sizes, DType dtype) {
+  Tensor grad(DType::f64, {sizes.batch, sizes.heads, sizes.rows, outputWidth(kernel)});
+  Random random(17);
+  for (int64_t i = 0; i < grad.size(); ++i)
+    grad.set(i, random.normal());
+  return toType(toType(grad, dtype), DType::f64);
+}
+
+} // namespace
+
+TEST_CASE("compiled kernels reproduce every golden gradient") {
+  int compared = 0;
+  for (const std::string &file : goldenFiles()) {
+    const Golden golden = loadGolden(file);
+    for (const DType dtype : {DType::f32, DType::f64}) {
+      INFO(file << (dtype == DType::f32 ? " f32" : " f64"));
+      const double bound = dtype == DType::f32 ? 1e-4 : 1e-8;
+      const Kernel kernel = kernelOf(golden, dtype);
+      Parameters drawn;
+      const Data data = dataOf(golden, kernel, drawn);
+      const Gradients gradients = backward(kernel, data, toTensor(golden.gradient));
+      const double floor = (dtype == DType::f32 ? 1 : 0.01) * rms(golden.expected.at("grad.V").data);
+      for (const auto &[name, expected] : golden.expected)
+        if (name.starts_with("grad.")) {
+          INFO(name);
+          CHECK(relativeError(valuesOf(gradients[name]), expected.data, floor) < bound);
+          ++compared;
+        }
+    }
+  }
+  CHECK(compared >= 800);
+}
+
+TEST_CASE("every attention of every spec has the reference's gradients") {
+  int attentions = 0;
+  for (const std::string &file : specFiles()) {
+    const Spec spec = Spec::parseFile(file).value();
+    for (const std::string &name : spec.attentions()) {
+      ++attentions;
+      CompileOptions settings = options(DType::f64, 3, 4);
+      for (const char *dim : {"n", "m", "M"})
+        if (spec.print().find(std::string("dim ") + dim + " = ") != std::string::npos)
+          settings.dims[dim] = 4;
+      CompileOptions exact = settings;
+      exact.target = Target::reference();
+      const Kernel kernel = compiled(spec, name, settings), reference = compiled(spec, name, exact);
+      for (const int64_t rows : {7, 1, 2, 33}) {
+        INFO(file << ": " << name << ", " << rows << " rows");
+        Data data = makeData(reference, {rows < 7 ? 2 : 1, 1, rows}, DType::f64, 0.7, 5);
+        reference.draw(data.parameters, 0); // by the parameters as they are now
+        const Tensor grad = randomGrad(kernel, data.sizes, DType::f64);
+        const Gradients found = backward(kernel, data, grad), expected = backward(reference, data, grad);
+        const double floor = 0.01 * rms(valuesOf(expected["grad.V"]));
+        for (const auto &entry : expected) {
+          INFO(entry.name);
+          CHECK(relativeError(valuesOf(found[entry.name]), valuesOf(entry.tensor), floor) < 1e-9);
+        }
+        if (expected.size() > 12)
+          break; // the reference runs once for each entry of a network: one length is enough
+      }
+    }
+  }
+  CHECK(attentions >= 18);
+}
+
+TEST_CASE("gradients are the same bits for any number of threads") {
+  for (const char *name : {"flexformer_n", "rfa", "softmax"}) {
+    const Spec spec = Spec::parseFile(std::string(YAGLOM_SOURCE_DIR "/examples/specs/") + name + ".phi").value();
+    const Kernel kernel = compiled(spec, spec.attentions().back(), options(DType::f32, 8, 8));
+    const Data data = makeData(kernel, {2, 3, 100}, DType::f32, 0.4, 3);
+    const Tensor grad = randomGrad(kernel, data.sizes, DType::f32);
+    const Gradients one = backward(kernel, data, grad, 1), many = backward(kernel, data, grad, 5);
+    for (const auto &entry : one) {
+      INFO(name << " " << entry.name);
+      CHECK(same(valuesOf(entry.tensor), valuesOf(many[entry.name])));
+    }
+  }
+}
+
+TEST_CASE("what is provably zero is exactly zero") {
+  // Under a bare normaliser a factor of the query row divides out.
+  const std::string text = "map f(x: [d]) { param s: [] = 2 return exp(s * x) } "
+                           "attention a(Q, g: []; K, V) = linear(g * f(Q), f(K), V) with causal, normalize";
+  const Kernel kernel = compiled(text, "a", options(DType::f32, 4, 4));
+  const Data data = makeData(kernel, {1, 2, 50}, DType::f32, 0.5, 3);
+  const Gradients gradients = backward(kernel, data, randomGrad(kernel, data.sizes, DType::f32));
+  for (const double value : valuesOf(gradients["grad.g"]))
+    CHECK(value == 0);
+  CHECK(rms(valuesOf(gradients["grad.f.s"])) > 0);
+}
+
+TEST_CASE("gradients hold where exponents span the range of the type many times") {
+  const std::string text = "map f(x: [d]) = exp(x) "
+                           "attention a(Q; K, V) = linear(f(Q), f(K), V) with causal, normalize";
+  const Kernel reference = compiled(text, "a", options(DType::f64, 3, 2, Target::reference()));
+  for (const DType dtype : {DType::f64, DType::f32}) {
+    const Kernel kernel = compiled(text, "a", options(dtype, 3, 2));
+    for (const double span : {1.0, 30.0, 300.0}) {
+      INFO("span " << span << (dtype == DType::f32 ? " f32" : " f64"));
+      const Data data = makeData(reference, {1, 1, 70}, dtype, span, 9);
+      const Tensor grad = randomGrad(kernel, data.sizes, dtype);
+      const Gradients found = backward(kernel, data, grad), expected = backward(reference, data, grad);
+      const double floor = (dtype == DType::f32 ? 1 : 0.01) * rms(valuesOf(expected["grad.V"]));
+      for (const auto &entry : expected) {
+        INFO(entry.name);
+        CHECK(relativeError(valuesOf(found[entry.name]), valuesOf(entry.tensor), floor) <
+              (dtype == DType::f32 ? 1e-4 : 1e-9));
+      }
+    }
+  }
+}
+
+TEST_CASE("a cotangent may have any strides") {
+  const Spec spec = Spec::parseFile(YAGLOM_SOURCE_DIR "/examples/specs/linear_transformer.phi").value();
+  const Kernel kernel = compiled(spec, "linear_transformer", options(DType::f64, 4, 4));
+  const Data data = makeData(kernel, {1, 2, 40}, DType::f64, 0.5, 3);
+  std::vector<TensorRef> refs;
+  for (const Tensor &input : data.inputs)
+    refs.push_back(input.ref());
+  const auto gradientOf = [&](const TensorRef &grad) {
+    return valuesOf(kernel.backward(refs, data.parameters, grad)["grad.K"]);
+  };
+  // All ones, by stride 0.
+  const double one = 1;
+  Tensor ones(DType::f64, {1, 2, 40, 4});
+  for (int64_t i = 0; i < ones.size(); ++i)
+    ones.set(i, 1);
+  CHECK(same(gradientOf({&one, {1, 2, 40, 4}, {0, 0, 0, 0}}), gradientOf(ones.ref())));
+  // Stored the other way round.
+  const Tensor grad = randomGrad(kernel, data.sizes, DType::f64);
+  Tensor turned(DType::f64, {1, 2, 4, 40});
+  for (int64_t h = 0; h < 2; ++h)
+    for (int64_t row = 0; row < 40; ++row)
+      for (int64_t c = 0; c < 4; ++c)
+        turned.set((h * 4 + c) * 40 + row, grad.at((h * 40 + row) * 4 + c));
+  const TensorRef view{static_cast<const double *>(turned.data()), {1, 2, 40, 4}, {320, 160, 1, 40}};
+  CHECK(same(gradientOf(view), gradientOf(grad.ref())));
+}
