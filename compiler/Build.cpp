@@ -47,6 +47,9 @@ public:
   }
 
   void emit();
+  FloatType element() {
+    return options.dtype == DType::f32 ? FloatType(Float32Type::get(&context)) : FloatType(Float64Type::get(&context));
+  }
   Result<void> run(llvm::function_ref<void(OpPassManager &)> build, const char *stage);
   Result<void> lower(Stage until);
   Result<void> differentiate();
@@ -68,8 +71,7 @@ public:
 
 /// All functions in one module: code generation starts once.
 void Compilation::emit() {
-  Type element = options.dtype == DType::f32 ? Type(Float32Type::get(&context)) : Type(Float64Type::get(&context));
-  auto type = cast<FloatType>(element);
+  FloatType type = element();
   module = emitAttention(context, instance, type);
   auto take = [&](OwningOpRef<ModuleOp> other, const std::string &name) {
     auto function = *other->getOps<func::FuncOp>().begin();
@@ -287,6 +289,34 @@ Result<std::shared_ptr<const BackwardProgram>> buildBackward(const Instance &ins
     if (auto done = bindEntry(**code, entry, nameOf(i)); !done)
       return done.error();
   return std::shared_ptr<const BackwardProgram>(program);
+}
+
+Result<std::shared_ptr<const LossProgram>> buildLossGradient(const Instance &instance, std::size_t index,
+                                                             const CompileOptions &options) {
+  Result<cpu::Machine> machine = cpu::Machine::named(options.target.name());
+  if (!machine)
+    return machine.error();
+  Compilation compilation(instance, options);
+  const LossInfo &loss = instance.losses[index];
+  compilation.module = emitLoss(compilation.context, instance, loss, compilation.element());
+  for (auto stage : {buildSimplify, buildScan})
+    if (auto done = compilation.run(stage, "loss"); !done)
+      return done.error();
+  if (auto done = compilation.differentiate(); !done)
+    return done.error();
+  auto program = std::make_shared<LossProgram>();
+  const std::string name = "loss" + kGradientSuffix.str();
+  describeGradient(program->backward, compilation.module->lookupSymbol<func::FuncOp>(name), {loss.name});
+  auto tiles = [&](OpPassManager &passes) { buildTile(passes, compilation.schedule); };
+  if (auto done = compilation.run(tiles, "tile"); !done)
+    return done.error();
+  auto code = compilation.load(*machine, program->scratchBytes);
+  if (!code)
+    return code.error();
+  program->code = *code;
+  if (auto done = bindEntry(**code, program->backward, name); !done)
+    return done.error();
+  return std::shared_ptr<const LossProgram>(program);
 }
 
 std::vector<LogScales> findLogScales(const Instance &instance, const CompileOptions &options) {

@@ -88,6 +88,13 @@ struct BackwardProgram {
   std::shared_ptr<void> code; ///< owns the machine code
 };
 
+/// The gradient of one loss: operands are the noise, "weight of r", parameters and prepared rows, then "grad.r", [samples].
+struct LossProgram {
+  GradientEntry backward;
+  int64_t scratchBytes = 0;
+  std::shared_ptr<void> code; ///< owns the machine code
+};
+
 /// Program::logScales without compiling further; empty where the compiler refuses the attention.
 std::vector<LogScales> findLogScales(const Instance &instance, const CompileOptions &options);
 
@@ -96,6 +103,10 @@ Result<std::shared_ptr<const Program>> build(const Instance &instance, const Com
 
 /// Compiles the gradients for the host. The Error names what cannot be differentiated, or is ours.
 Result<std::shared_ptr<const BackwardProgram>> buildBackward(const Instance &instance, const CompileOptions &options);
+
+/// Compiles the gradient of one of the losses, `index` in Instance::losses, for the host.
+Result<std::shared_ptr<const LossProgram>> buildLossGradient(const Instance &instance, std::size_t index,
+                                                             const CompileOptions &options);
 
 /// The program, or its gradient, as text after a stage (everything but Stage::Ast, which the front end prints).
 Result<std::string> emitText(const Instance &instance, Stage stage, const CompileOptions &options, bool backward);

@@ -1,5 +1,7 @@
 // Gradients: a launch for the attention, one for each draw behind it, and sums in a fixed order.
 // SPDX-License-Identifier: Apache-2.0
+#include "runtime/Backward.h"
+
 #include "runtime/Arguments.h"
 #include "runtime/Compiled.h"
 #include "runtime/Draw.h"
@@ -13,6 +15,53 @@
 #include <vector>
 
 namespace yaglom {
+namespace runtime {
+
+Tensor sumItems(const HeadTensor &info, const Tensor &items, int64_t batch, int64_t heads) {
+  Tensor sum(items.dtype(), info.shapeFor(heads));
+  const int64_t elements = info.elements();
+  const int64_t kept = info.shared ? 1 : heads;
+  for (int64_t head = 0; head < kept; ++head)
+    for (int64_t i = 0; i < elements; ++i) {
+      double total = 0;
+      for (int64_t b = 0; b < batch; ++b)
+        for (int64_t h = head; h < heads; h += kept)
+          total += items.at((b * heads + h) * elements + i);
+      sum.set(head * elements + i, total);
+    }
+  return sum;
+}
+
+void addTo(Parameters &gradients, const std::string &name, Tensor more) {
+  if (const Tensor *there = gradients.find(name))
+    for (int64_t i = 0; i < more.size(); ++i)
+      more.set(i, more.at(i) + there->at(i));
+  gradients.set(name, std::move(more));
+}
+
+void scatter(const Compiled &compiled, const HeadTensor &rows, const Tensor &from,
+             const compiler::PreparedOperand &prepared, const Parameters &parameters, int64_t heads,
+             Parameters &gradients) {
+  const HeadTensor &table = compiled.headTensors[compiled.headTensor(prepared.table)];
+  Tensor sums(compiled.options.dtype, table.shapeFor(heads));
+  const int64_t width = table.elements() / table.shape[0];
+  const int64_t count = rows.shape[0], rowHeads = rows.shared ? 1 : heads;
+  std::vector<double> totals(static_cast<std::size_t>(sums.size()));
+  for (int64_t head = 0; head < rowHeads; ++head) {
+    const std::vector<int64_t> components = allocate(parameters[prepared.alpha], head, count);
+    for (int64_t row = 0; row < count; ++row)
+      for (int64_t i = 0; i < width; ++i) {
+        const int64_t target = ((table.shared ? 0 : head * table.shape[0]) + components[static_cast<std::size_t>(row)]);
+        totals[static_cast<std::size_t>(target * width + i)] += from.at((head * count + row) * width + i);
+      }
+  }
+  for (int64_t i = 0; i < sums.size(); ++i)
+    sums.set(i, totals[static_cast<std::size_t>(i)]);
+  addTo(gradients, "grad." + prepared.table, std::move(sums));
+}
+
+} // namespace runtime
+
 namespace {
 
 using runtime::Compiled;
@@ -38,31 +87,8 @@ Operand bindPerItem(const HeadTensor &info, Tensor &tensor, int64_t heads) {
   return operand;
 }
 
-/// Sums over batch, and over heads when they share the tensor: always in this order, in float64.
-Tensor sumItems(const HeadTensor &info, const Tensor &items, int64_t batch, int64_t heads) {
-  Tensor sum(items.dtype(), info.shapeFor(heads));
-  const int64_t elements = info.elements();
-  const int64_t kept = info.shared ? 1 : heads;
-  for (int64_t head = 0; head < kept; ++head)
-    for (int64_t i = 0; i < elements; ++i) {
-      double total = 0;
-      for (int64_t b = 0; b < batch; ++b)
-        for (int64_t h = head; h < heads; h += kept)
-          total += items.at((b * heads + h) * elements + i);
-      sum.set(head * elements + i, total);
-    }
-  return sum;
-}
-
 /// "Q" of "grad.Q".
 std::string tensorOf(const std::string &gradient) { return gradient.substr(std::string("grad.").size()); }
-
-void addTo(Parameters &gradients, const std::string &name, Tensor more) {
-  if (const Tensor *there = gradients.find(name))
-    for (int64_t i = 0; i < more.size(); ++i)
-      more.set(i, more.at(i) + there->at(i));
-  gradients.set(name, std::move(more));
-}
 
 /// One launch of a gradient: operands by name, made or taken from the caller.
 class GradientLaunch {
@@ -96,8 +122,8 @@ public:
   void addSums(Parameters &gradients) const {
     for (std::size_t i = 0; i < items.size(); ++i)
       if (items[i].size() > 0)
-        addTo(gradients, entry.operands[i],
-              sumItems(*headTensor(tensorOf(entry.operands[i])), items[i], grid.batch, grid.heads));
+        runtime::addTo(gradients, entry.operands[i],
+                       runtime::sumItems(*headTensor(tensorOf(entry.operands[i])), items[i], grid.batch, grid.heads));
   }
 
 private:
@@ -114,29 +140,6 @@ private:
   const int threads;
   std::vector<Tensor> items;
 };
-
-/// Rows of a table that a draw took by allocation: their gradients go back to the rows they were.
-void scatter(const Compiled &compiled, const std::string &operand, const compiler::PreparedOperand &prepared,
-             const Parameters &parameters, int64_t heads, Parameters &gradients) {
-  const HeadTensor &table = compiled.headTensors[compiled.headTensor(prepared.table)];
-  const HeadTensor &rows = compiled.headTensors[compiled.headTensor(operand)];
-  const Tensor &from = gradients["grad." + operand];
-  Tensor sums(compiled.options.dtype, table.shapeFor(heads));
-  const int64_t width = table.elements() / table.shape[0];
-  const int64_t count = rows.shape[0], rowHeads = rows.shared ? 1 : heads;
-  std::vector<double> totals(static_cast<std::size_t>(sums.size()));
-  for (int64_t head = 0; head < rowHeads; ++head) {
-    const std::vector<int64_t> components = runtime::allocate(parameters[prepared.alpha], head, count);
-    for (int64_t row = 0; row < count; ++row)
-      for (int64_t i = 0; i < width; ++i) {
-        const int64_t target = ((table.shared ? 0 : head * table.shape[0]) + components[static_cast<std::size_t>(row)]);
-        totals[static_cast<std::size_t>(target * width + i)] += from.at((head * count + row) * width + i);
-      }
-  }
-  for (int64_t i = 0; i < sums.size(); ++i)
-    sums.set(i, totals[static_cast<std::size_t>(i)]);
-  addTo(gradients, "grad." + prepared.table, std::move(sums));
-}
 
 /// Through draw `index` to the parameters of its sampler.
 void backwardDraw(const Compiled &compiled, std::size_t index, const Parameters &parameters, int64_t heads,
@@ -170,10 +173,11 @@ void backwardDraw(const Compiled &compiled, std::size_t index, const Parameters 
   for (const std::string &operand : entry.operands)
     if (const auto prepared = compiler::PreparedOperand::parse(operand); prepared && !operand.starts_with("grad."))
       if (prepared->kind == compiler::PreparedOperand::Kind::Component)
-        scatter(compiled, operand, *prepared, parameters, heads, parts);
+        runtime::scatter(compiled, compiled.headTensors[compiled.headTensor(operand)], parts["grad." + operand],
+                         *prepared, parameters, heads, parts);
   for (const ParameterInfo &info : compiled.instance.parameters)
     if (const Tensor *part = parts.find("grad." + info.name))
-      addTo(gradients, "grad." + info.name, *part);
+      runtime::addTo(gradients, "grad." + info.name, *part);
 }
 
 Gradients backwardChecked(const Compiled &compiled, std::span<const TensorRef> inputs, const Parameters &parameters,
@@ -247,7 +251,7 @@ void Kernel::accumulate(const std::vector<TensorRef> &inputs, const Parameters &
       throw Error(fmt::format("argument '{}': a sum of another shape or type than the gradient", entry.name));
   }
   for (const auto &entry : gradients)
-    addTo(sums, entry.name, entry.tensor);
+    runtime::addTo(sums, entry.name, entry.tensor);
 }
 
 } // namespace yaglom

@@ -151,6 +151,14 @@ const compiler::BackwardProgram &Compiled::backward() const {
   return *backwardProgram.value();
 }
 
+const compiler::LossProgram &Compiled::lossGradient(std::size_t index) const {
+  const std::lock_guard<std::mutex> lock(lossMutex);
+  std::shared_ptr<const compiler::LossProgram> &program = lossPrograms[index];
+  if (!program)
+    program = compiler::buildLossGradient(instance, index, options).value();
+  return *program;
+}
+
 std::size_t Compiled::headTensor(const std::string &name) const {
   const auto found = std::find_if(headTensors.begin(), headTensors.end(),
                                   [&](const HeadTensor &tensor) { return tensor.name == name; });

@@ -8,6 +8,7 @@
 #include "yaglom/kernel.h"
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -60,11 +61,15 @@ struct Compiled {
   bool isReference() const { return !program; }
   /// The gradients, compiled when they are first asked for, from any thread. Throws the Error of compiling them.
   const compiler::BackwardProgram &backward() const;
+  /// The same of loss `index`.
+  const compiler::LossProgram &lossGradient(std::size_t index) const;
 
 private:
   mutable std::once_flag backwardOnce;
   mutable Result<std::shared_ptr<const compiler::BackwardProgram>> backwardProgram =
       std::shared_ptr<const compiler::BackwardProgram>();
+  mutable std::mutex lossMutex;
+  mutable std::map<std::size_t, std::shared_ptr<const compiler::LossProgram>> lossPrograms;
 };
 
 /// Resolves every operand of `program` (null: the reference). The Error is a bug: the program names an operand that the

@@ -45,6 +45,17 @@ Tensor prepareRows(const Compiled &compiled, const std::string &operand, const c
   return prepare(prepared, info, noise, parameters, heads);
 }
 
+std::size_t findLoss(const Instance &instance, const std::string &name) {
+  std::string known;
+  for (std::size_t i = 0; i < instance.losses.size(); ++i) {
+    if (instance.losses[i].name == name)
+      return i;
+    known += (i ? ", '" : "'") + instance.losses[i].name + "'";
+  }
+  throw Error(fmt::format("no loss '{}' belongs to '{}'; there {}", name, instance.attention->id.name,
+                          known.empty() ? "is none" : "is " + known));
+}
+
 } // namespace runtime
 
 namespace {
@@ -107,17 +118,6 @@ void drawAll(const Compiled &compiled, Parameters &parameters, int64_t heads, ui
     drawOne(compiled, i, parameters, std::move(noise[compiled.instance.draws[i].noiseName()]), heads);
 }
 
-std::size_t findLoss(const Instance &instance, const std::string &name) {
-  std::string known;
-  for (std::size_t i = 0; i < instance.losses.size(); ++i) {
-    if (instance.losses[i].name == name)
-      return i;
-    known += (i ? ", '" : "'") + instance.losses[i].name + "'";
-  }
-  throw Error(fmt::format("no loss '{}' belongs to '{}'; there {}", name, instance.attention->id.name,
-                          known.empty() ? "is none" : "is " + known));
-}
-
 } // namespace
 
 Parameters Kernel::initialParameters(int64_t heads, uint64_t seed) const {
@@ -151,7 +151,7 @@ Parameters Kernel::noise(int64_t heads, uint64_t seed) const {
 
 std::vector<double> Kernel::loss(const std::string &name, const Parameters &parameters, uint64_t seed) const {
   const Compiled &compiled = *impl->compiled;
-  const LossInfo &info = compiled.instance.losses[findLoss(compiled.instance, name)];
+  const LossInfo &info = compiled.instance.losses[runtime::findLoss(compiled.instance, name)];
   const int64_t heads = info.shared ? 1 : countHeads(compiled, parameters);
   Tensor noise = runtime::findNoise(compiled, name + ".noise", parameters, heads, seed);
   return runtime::interpretLoss(compiled, name, parameters, noise, heads);

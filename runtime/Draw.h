@@ -14,4 +14,7 @@ Tensor findNoise(const Compiled &compiled, const std::string &name, const Parame
 Tensor prepareRows(const Compiled &compiled, const std::string &operand, const compiler::PreparedOperand &prepared,
                    const Parameters &parameters, const Tensor &noise, int64_t heads);
 
+/// The place of loss `name` in Instance::losses. Throws an Error that lists those there are.
+std::size_t findLoss(const Instance &instance, const std::string &name);
+
 } // namespace yaglom::runtime

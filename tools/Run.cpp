@@ -135,6 +135,17 @@ Parameters compute(const RunOptions &options, const Kernel &kernel, const InputF
     for (const auto &entry : kernel.backward(inputs, parameters, tensors["grad.O"].ref(),
                                              {.threads = options.threads, .seed = options.seed}))
       results.set(entry.name, entry.tensor);
+    Gradients sums;
+    for (const std::string &loss : options.losses)
+      for (const auto &entry : kernel.lossGradient(loss, parameters, options.seed)) {
+        Tensor sum = entry.tensor;
+        if (const Tensor *there = sums.find("loss_" + entry.name))
+          for (int64_t i = 0; i < sum.size(); ++i)
+            sum.set(i, sum.at(i) + there->at(i));
+        sums.set("loss_" + entry.name, std::move(sum));
+      }
+    for (const auto &entry : sums)
+      results.set(entry.name, entry.tensor);
   }
   for (const TensorInfo &info : kernel.tensors())
     if (options.writeDraws && info.role == TensorRole::Draw)

@@ -34,4 +34,10 @@ mlir::OwningOpRef<mlir::ModuleOp> emitAttention(mlir::MLIRContext &context, cons
 mlir::OwningOpRef<mlir::ModuleOp> emitDraw(mlir::MLIRContext &context, const Instance &instance, const DrawInfo &draw,
                                            mlir::FloatType element);
 
+/// A module with `@loss` over one sample of kl(p, q): arguments are the noise and the sample's weight (side "query"), the
+/// parameters of both samplers, and rows that the runtime prepares for draws of p. The result is the sample's part of the
+/// estimate, a scalar.
+mlir::OwningOpRef<mlir::ModuleOp> emitLoss(mlir::MLIRContext &context, const Instance &instance, const LossInfo &loss,
+                                           mlir::FloatType element);
+
 } // namespace yaglom::compiler

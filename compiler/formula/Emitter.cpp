@@ -113,6 +113,9 @@ Term Emitter::emitName(const ast::Expr &expr, Scope &scope) {
     return {phi::LengthOp::create(b, loc, type({})), {}};
   if (auto it = tensors.find(expr.name); it != tensors.end())
     return {it->second, {}};
+  // The formulas of a sampler name its parameters, which one of them declares.
+  if (auto it = tensors.find(fullName(expr.name, scope)); it != tensors.end())
+    return {it->second, {}};
   return {{}, double(dims.at(expr.name))};
 }
 

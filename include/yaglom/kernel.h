@@ -71,6 +71,10 @@ public:
   /// Value of loss `name`, one per head ([H], or [1] when both samplers are shared). Throws Error.
   std::vector<double> loss(const std::string &name, const Parameters &parameters, uint64_t seed) const;
 
+  /// Gradients of the sum over heads of loss `name` by the parameters of both its samplers: "grad.flow.0.scale.W0". The
+  /// first call compiles it. Throws Error.
+  Gradients lossGradient(const std::string &name, const Parameters &parameters, uint64_t seed) const;
+
   /// Computes the attention. `inputs` in the order of the declaration: [B, H, N, width], or [B, H, N] for a scalar;
   /// `output` [B, H, N, e]. The caller owns all memory. Throws Error that names the argument, before anything runs.
   void forward(std::initializer_list<TensorRef> inputs, const Parameters &parameters, const TensorRef &output,

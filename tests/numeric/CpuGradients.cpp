@@ -1,5 +1,7 @@
 // Compiled gradients against the golden cases, and every attention of every spec against the reference's dual numbers.
 // SPDX-License-Identifier: Apache-2.0
+#include "compiler/targets/reference/Reference.h"
+#include "support/Random.h"
 #include "tests/numeric/CpuGolden.h"
 #include "tests/numeric/Tolerance.h"
 
@@ -171,4 +173,78 @@ TEST_CASE("a cotangent may have any strides") {
         turned.set((h * 4 + c) * 40 + row, grad.at((h * 40 + row) * 4 + c));
   const TensorRef view{static_cast<const double *>(turned.data()), {1, 2, 40, 4}, {320, 160, 1, 40}};
   CHECK(same(gradientOf(view), gradientOf(grad.ref())));
+}
+
+TEST_CASE("compiled kernels reproduce every golden gradient of a loss") {
+  int compared = 0;
+  for (const std::string &file : goldenFiles()) {
+    const Golden golden = loadGolden(file);
+    for (const auto &[loss, value] : golden.expected) {
+      if (!loss.starts_with("loss."))
+        continue;
+      for (const DType dtype : {DType::f32, DType::f64}) {
+        const Kernel kernel = kernelOf(golden, dtype);
+        Parameters drawn;
+        dataOf(golden, kernel, drawn);
+        const Gradients gradients = kernel.lossGradient(loss.substr(5), drawn, 0);
+        for (const auto &[name, expected] : golden.expected)
+          if (name.starts_with("loss_grad.")) {
+            INFO(file << " " << name << (dtype == DType::f32 ? " f32" : " f64"));
+            CHECK(relativeError(valuesOf(gradients[name.substr(5)]), expected.data, 1e-3) <
+                  (dtype == DType::f32 ? 1e-4 : 1e-8));
+            ++compared;
+          }
+      }
+    }
+  }
+  CHECK(compared >= 50);
+}
+
+TEST_CASE("gradients of losses reach what a mixture's samples were allocated from, and their weights") {
+  const char *specs[] = {
+      "sampler mix = mixture(components = 3) map f(x: [d]) { draw W: [4, d] ~ mix return exp(W @ x) } "
+      "attention a(Q; K, V) = linear(f(Q), f(K), V) with causal, normalize loss r = kl(mix, gaussian, samples = 20)",
+      "sampler mix = spectral_mixture(components = 3) "
+      "map f(x: [d]) { draw (A, B): [4, d] ~ mix return [cos(A @ x); sin(B @ x)] } "
+      "attention a(Q; K, V) = linear(f(Q), f(K), V) with causal loss r = kl(mix, mix, samples = 20)"};
+  for (const char *text : specs) {
+    const Spec spec = Spec::parse(text).value();
+    const Kernel kernel = compile(spec, "a", options(DType::f64, 4, 2)).value();
+    const Instance instance = instantiate(spec.file(), "a", {{"d", 4}, {"e", 2}}).value();
+    const int64_t heads = 2;
+    Parameters parameters = kernel.initialParameters(heads, 3);
+    Random random(5);
+    reference::Tensors<reference::Dual> tensors;
+    for (const TensorInfo &info : kernel.tensors())
+      if (info.role == TensorRole::Parameter) {
+        Tensor &tensor = parameters[info.name];
+        for (int64_t i = 0; i < tensor.size(); ++i)
+          tensor.set(i, tensor.at(i) + 0.3 * random.normal());
+      }
+    for (const auto &entry : kernel.noise(heads, 3))
+      parameters.set(entry.name, entry.tensor);
+    for (const auto &entry : parameters) {
+      reference::Array<reference::Dual> array(entry.tensor.shape());
+      for (int64_t i = 0; i < entry.tensor.size(); ++i)
+        array.data[static_cast<std::size_t>(i)].value = entry.tensor.at(i);
+      tensors[entry.name] = array;
+    }
+    const Gradients gradients = kernel.lossGradient("r", parameters, 3);
+    CHECK(gradients.size() >= 3);
+    for (const auto &entry : gradients) {
+      INFO(text << ": " << entry.name);
+      std::vector<reference::Dual> &data = tensors.at(entry.name.substr(5)).data;
+      double found = 0;
+      for (std::size_t i = 0; i < data.size(); ++i) {
+        data[i].tangent = random.normal();
+        found += entry.tensor.at(static_cast<int64_t>(i)) * data[i].tangent;
+      }
+      double expected = 0;
+      for (const reference::Dual &value : reference::loss(instance, "r", tensors, heads).data)
+        expected += value.tangent;
+      for (reference::Dual &value : data)
+        value.tangent = 0;
+      CHECK(std::fabs(found - expected) < 1e-9 * std::max(1.0, std::fabs(expected)));
+    }
+  }
 }
