@@ -1,6 +1,7 @@
 // Compiled gradients against the golden cases, and every attention of every spec against the reference's dual numbers.
 // SPDX-License-Identifier: Apache-2.0
 #include "compiler/targets/reference/Reference.h"
+#include "frontend/Builtins.h"
 #include "support/Random.h"
 #include "tests/numeric/CpuGolden.h"
 #include "tests/numeric/Tolerance.h"
@@ -247,4 +248,28 @@ TEST_CASE("gradients of losses reach what a mixture's samples were allocated fro
       CHECK(std::fabs(found - expected) < 1e-9 * std::max(1.0, std::fabs(expected)));
     }
   }
+}
+
+TEST_CASE("every elementary function has the derivative of the reference's dual numbers") {
+  int functions = 0;
+  for (const Elementary &function : elementaryFunctions()) {
+    const std::string name(function.name);
+    const bool positive = name == "log" || name == "log1p" || name == "sqrt" || name == "rsqrt";
+    for (const char *argument : {"u", "-u"}) {
+      if (positive && argument[0] == '-')
+        continue;
+      const std::string call = name + "(" + argument + (function.minArgs == 2 ? ", u * u / 3)" : ")");
+      INFO(call);
+      const std::string text =
+          "map f(x: [d]) { let u = x * x / 4 + 0.2 return " + call + " } attention a(Q; K, V) = f(Q)";
+      const Kernel kernel = compiled(text, "a", options(DType::f64, 6, 6));
+      const Kernel reference = compiled(text, "a", options(DType::f64, 6, 6, Target::reference()));
+      const Data data = makeData(reference, {1, 1, 5}, DType::f64, 1, 7);
+      const Tensor grad = randomGrad(kernel, data.sizes, DType::f64);
+      CHECK(relativeError(valuesOf(backward(kernel, data, grad)["grad.Q"]),
+                          valuesOf(backward(reference, data, grad)["grad.Q"]), 1e-300) < 1e-12);
+      ++functions;
+    }
+  }
+  CHECK(functions >= 30);
 }
