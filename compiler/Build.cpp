@@ -53,6 +53,7 @@ public:
   Result<void> run(llvm::function_ref<void(OpPassManager &)> build, const char *stage);
   Result<void> lower(Stage until);
   Result<void> differentiate();
+  Result<void> tile();
   Result<std::unique_ptr<llvm::Module>> toLlvm(const cpu::Machine &machine);
   Result<std::shared_ptr<cpu::LoadedCode>> load(const cpu::Machine &machine, int64_t &scratchBytes);
   std::string print();
@@ -107,8 +108,11 @@ Result<void> Compilation::lower(Stage until) {
     return done;
   if (auto done = run(buildScan, "scan"); !done || until == Stage::Scan)
     return done;
-  auto build = [&](OpPassManager &passes) { buildTile(passes, schedule); };
-  return run(build, "tile");
+  return tile();
+}
+
+Result<void> Compilation::tile() {
+  return run([&](OpPassManager &passes) { buildTile(passes, schedule); }, "tile");
 }
 
 /// Replaces every function of the scan level by its gradient.
@@ -227,8 +231,7 @@ Result<std::shared_ptr<const Program>> build(const Instance &instance, const Com
   program->multiplyAddsPerQuery = work.perQuery;
   program->multiplyAddsPerKey = work.perKey;
   program->multiplyAddsPerPair = work.perPair;
-  auto tiles = [&](OpPassManager &passes) { buildTile(passes, compilation.schedule); };
-  if (auto done = compilation.run(tiles, "tile"); !done)
+  if (auto done = compilation.tile(); !done)
     return done.error();
   auto code = compilation.load(*machine, program->scratchBytes);
   if (!code)
@@ -276,8 +279,7 @@ Result<std::shared_ptr<const BackwardProgram>> buildBackward(const Instance &ins
   program->draws.resize(instance.draws.size());
   for (auto [i, entry] : llvm::enumerate(program->draws))
     describeGradient(entry, functionOf(nameOf(i)), instance.draws[i].names);
-  auto tiles = [&](OpPassManager &passes) { buildTile(passes, compilation.schedule); };
-  if (auto done = compilation.run(tiles, "tile"); !done)
+  if (auto done = compilation.tile(); !done)
     return done.error();
   auto code = compilation.load(*machine, program->scratchBytes);
   if (!code)
@@ -307,8 +309,7 @@ Result<std::shared_ptr<const LossProgram>> buildLossGradient(const Instance &ins
   auto program = std::make_shared<LossProgram>();
   const std::string name = "loss" + kGradientSuffix.str();
   describeGradient(program->backward, compilation.module->lookupSymbol<func::FuncOp>(name), {loss.name});
-  auto tiles = [&](OpPassManager &passes) { buildTile(passes, compilation.schedule); };
-  if (auto done = compilation.run(tiles, "tile"); !done)
+  if (auto done = compilation.tile(); !done)
     return done.error();
   auto code = compilation.load(*machine, program->scratchBytes);
   if (!code)
@@ -337,9 +338,8 @@ Result<std::string> emitText(const Instance &instance, Stage stage, const Compil
   if (backward && stage != Stage::Formula) {
     if (auto done = compilation.differentiate(); !done)
       return done.error();
-    auto tiles = [&](OpPassManager &passes) { buildTile(passes, compilation.schedule); };
     if (stage != Stage::Scan)
-      if (auto done = compilation.run(tiles, "tile"); !done)
+      if (auto done = compilation.tile(); !done)
         return done.error();
   }
   if (stage != Stage::Llvm && stage != Stage::Asm)

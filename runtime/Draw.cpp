@@ -56,14 +56,6 @@ std::size_t findLoss(const Instance &instance, const std::string &name) {
                           known.empty() ? "is none" : "is " + known));
 }
 
-} // namespace runtime
-
-namespace {
-
-using runtime::Compiled;
-using runtime::HeadTensor;
-
-/// The number of heads, by the first tensor of `parameters` that has one for each; 1 when all tensors are shared.
 int64_t countHeads(const Compiled &compiled, const Parameters &parameters) {
   bool allShared = true;
   for (const HeadTensor &info : compiled.headTensors) {
@@ -76,6 +68,13 @@ int64_t countHeads(const Compiled &compiled, const Parameters &parameters) {
     throw Error("no parameter tells the number of heads; start from initialParameters()");
   return 1;
 }
+
+} // namespace runtime
+
+namespace {
+
+using runtime::Compiled;
+using runtime::HeadTensor;
 
 /// Runs a function of heads: its operands are looked up in `made`, which has its outputs, then in `parameters`.
 void runPlan(const Compiled &compiled, const runtime::Plan &plan, Parameters &made, const Parameters &parameters,
@@ -130,7 +129,7 @@ Parameters Kernel::initialParameters(int64_t heads, uint64_t seed) const {
 
 void Kernel::draw(Parameters &parameters, uint64_t seed) const {
   if (!impl->compiled->instance.draws.empty())
-    drawAll(*impl->compiled, parameters, countHeads(*impl->compiled, parameters), seed);
+    drawAll(*impl->compiled, parameters, runtime::countHeads(*impl->compiled, parameters), seed);
 }
 
 Parameters Kernel::noise(int64_t heads, uint64_t seed) const {
@@ -152,7 +151,7 @@ Parameters Kernel::noise(int64_t heads, uint64_t seed) const {
 std::vector<double> Kernel::loss(const std::string &name, const Parameters &parameters, uint64_t seed) const {
   const Compiled &compiled = *impl->compiled;
   const LossInfo &info = compiled.instance.losses[runtime::findLoss(compiled.instance, name)];
-  const int64_t heads = info.shared ? 1 : countHeads(compiled, parameters);
+  const int64_t heads = info.shared ? 1 : runtime::countHeads(compiled, parameters);
   Tensor noise = runtime::findNoise(compiled, name + ".noise", parameters, heads, seed);
   return runtime::interpretLoss(compiled, name, parameters, noise, heads);
 }

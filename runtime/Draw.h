@@ -14,6 +14,10 @@ Tensor findNoise(const Compiled &compiled, const std::string &name, const Parame
 Tensor prepareRows(const Compiled &compiled, const std::string &operand, const compiler::PreparedOperand &prepared,
                    const Parameters &parameters, const Tensor &noise, int64_t heads);
 
+/// The number of heads, by the first tensor of `parameters` that has one for each; 1 when all tensors are shared. Throws
+/// Error when none tells.
+int64_t countHeads(const Compiled &compiled, const Parameters &parameters);
+
 /// The place of loss `name` in Instance::losses. Throws an Error that lists those there are.
 std::size_t findLoss(const Instance &instance, const std::string &name);
 

@@ -4,7 +4,6 @@
 #include "runtime/Arguments.h"
 #include "runtime/Backward.h"
 #include "runtime/Draw.h"
-#include "runtime/Interpret.h"
 #include "runtime/Launch.h"
 #include "runtime/Prepare.h"
 
@@ -21,7 +20,7 @@ class LossGradient {
 public:
   LossGradient(const Compiled &compiled, std::size_t index, const Parameters &parameters, uint64_t seed)
       : compiled(compiled), loss(compiled.instance.losses[index]), program(compiled.lossGradient(index)),
-        parameters(parameters), heads(loss.shared ? 1 : countHeads(compiled, parameters)),
+        parameters(parameters), heads(loss.shared ? 1 : runtime::countHeads(compiled, parameters)),
         noise(runtime::findNoise(compiled, loss.name + ".noise", parameters, heads, seed)) {}
 
   Gradients run() {
@@ -46,13 +45,6 @@ public:
   }
 
 private:
-  static int64_t countHeads(const Compiled &compiled, const Parameters &parameters) {
-    for (const ParameterInfo &info : compiled.instance.parameters)
-      if (const Tensor *tensor = parameters.find(info.name); tensor && !info.shared && !tensor->shape().empty())
-        return tensor->shape()[0];
-    return 1;
-  }
-
   /// Operand names without "grad.".
   static std::string baseOf(const std::string &name, bool isGradient) { return isGradient ? name.substr(5) : name; }
 

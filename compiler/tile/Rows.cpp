@@ -203,15 +203,7 @@ Value Rows::tokenSum(phi::TokenSumOp op) {
 Value Rows::masked(Value x) {
   if (x.getDefiningOp<phi::LoadRowsOp>())
     return x;
-  llvm::SmallVector<int64_t> extents(tile::shapeOf(x));
-  Axes axes;
-  for (unsigned i = 0; i < extents.size(); ++i)
-    axes.push_back(i);
-  return tile::pointwise(b, x.getLoc(), extents, {{x, axes}}, [&](OpBuilder &in, Location l, ValueRange v) -> Value {
-    Scalar value(in, l, v[0]);
-    Value i = linalg::IndexOp::create(in, l, 0);
-    return select(arith::CmpIOp::create(in, l, arith::CmpIPredicate::ult, i, valid), value, value.constant(0));
-  });
+  return tile::onlyRows(b, x.getLoc(), x, arith::CmpIPredicate::ult, valid);
 }
 
 Value Rows::matVec(OpBuilder &at, phi::MatVecOp op) {

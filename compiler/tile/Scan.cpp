@@ -3,7 +3,6 @@
 #include "compiler/tile/Scan.h"
 
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
-#include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 
 using namespace mlir;
@@ -194,131 +193,22 @@ Value ScanTiler::holdsNonFinite(Value x) {
   return arith::CmpFOp::create(b, loc, arith::CmpFPredicate::UNE, sum, tile::number(b, loc, element, 0));
 }
 
-/// Whether some entry of `x` exceeds that of `y` by more than the exponents of one range may differ.
-Value ScanTiler::exceeds(Value x, Value y) {
-  Axes axes = byFeature ? Axes{0} : Axes{};
-  Value rise = tile::map(b, loc, tile::shapeOf(x), {{x, axes}, {y, axes}}, [](Entries e) { return e[0] - e[1]; });
-  if (byFeature)
-    rise = tile::reduce(b, loc, rise, 0, Reduction::MaxExponent);
-  return arith::CmpFOp::create(b, loc, arith::CmpFPredicate::OGT, tile::scalar(b, loc, rise),
-                               tile::number(b, loc, element, Schedule::range(element)));
-}
-
-/// All rows that are left, unless a later key would push an earlier row out of range, or a value is not finite: then one
-/// row. Ranges differ by exact powers of two only, so a row's bits do not depend on them. `most` are the largest exponents
-/// of the chunk's keys.
-ScanTiler::Range ScanTiler::nextRange(Value from, const ScanState &state, Value nonFinite, Value most) {
-  Range range{from, {}, {}};
-  Value single = nonFinite, all, early;
-  if (state.a) {
-    all = largest(most, state.a);
-    // The keys up to the first row matter only if the chunk as a whole rises far above the state.
-    auto branch = scf::IfOp::create(
-        b, loc, exceeds(all, state.a),
-        [&](OpBuilder &, Location l) { scf::YieldOp::create(b, l, largest(largestExponent(from), state.a)); },
-        [&](OpBuilder &at, Location l) { scf::YieldOp::create(at, l, all); });
-    early = branch.getResult(0);
-    single = arith::OrIOp::create(b, loc, single, exceeds(all, early));
-  }
-  Value one = tile::index(b, loc, 1);
-  if (isReversed) {
-    // `from` is the last row that is left.
-    range.to = arith::AddIOp::create(b, loc, from, one);
-    range.from = arith::SelectOp::create(b, loc, single, from, tile::index(b, loc, 0));
-  } else {
-    range.to = arith::SelectOp::create(b, loc, single, arith::AddIOp::create(b, loc, from, one), valid);
-  }
-  if (state.a) {
-    Axes axes = byFeature ? Axes{0} : Axes{};
-    range.a = tile::map(b, loc, tile::shapeOf(all), {{all, axes}, {early, axes}},
-                        [&](Entries e) { return select(single, e[1], e[0]); });
-  }
-  return range;
-}
-
-/// The state at the scale of maxima `a`: untouched when their whole parts agree.
-ScanState ScanTiler::rescale(const ScanState &state, Value a) {
-  Axes axes = byFeature ? Axes{0} : Axes{};
-  Value shift = tile::map(b, loc, tile::shapeOf(a), {{state.a, axes}, {a, axes}},
-                          [](Entries e) { return floor(e[0]) - floor(e[1]); });
-  Value most = tile::map(b, loc, tile::shapeOf(a), {{shift, axes}}, [](Entries e) { return abs(e[0]); });
-  if (byFeature)
-    most = tile::reduce(b, loc, most, 0, Reduction::MaxExponent);
-  Value changed = arith::CmpFOp::create(b, loc, arith::CmpFPredicate::UNE, tile::scalar(b, loc, most),
-                                        tile::number(b, loc, element, 0));
-  llvm::SmallVector<Value> values{state.S};
-  if (state.z)
-    values.push_back(state.z);
-  auto scaled = [&](OpBuilder &at, Location l) {
-    llvm::SmallVector<Value> results;
-    for (Value x : values) {
-      Axes all = tile::shapeOf(x).size() == 1 ? Axes{0} : Axes{0, 1};
-      results.push_back(tile::pointwise(
-          at, l, tile::shapeOf(x), {{x, all}, {shift, axes}},
-          [](OpBuilder &in, Location m, ValueRange y) -> Value { return phi::LdexpOp::create(in, m, y[0], y[1]); }));
-    }
-    scf::YieldOp::create(at, l, results);
-  };
-  auto branch = scf::IfOp::create(b, loc, changed, scaled,
-                                  [&](OpBuilder &at, Location l) { scf::YieldOp::create(at, l, values); });
-  return {branch.getResult(0), state.z ? branch.getResult(1) : Value(), a};
-}
-
 Value ScanTiler::causalChunk(ScanState &state, Rows &queries) {
   QueryScale query(scan, b, queries);
-  Value nonFinite = holdsNonFinite(v), most = state.a ? largestExponent({}) : Value();
-  // Without exponents the features of the keys do not depend on the range.
-  Value fk = state.a ? tile::empty(b, loc, {chunk, features}, element) : scaledKeys({});
-  llvm::SmallVector<Value> inits{tile::index(b, loc, 0), tile::empty(b, loc, {chunk, width}, element)};
-  if (state.a)
-    inits.push_back(fk);
-  size_t fixed = inits.size();
-  llvm::append_range(inits, state.values());
-  auto loop = scf::WhileOp::create(
-      b, loc, ValueRange(inits).getTypes(), inits,
-      [&](OpBuilder &at, Location l, ValueRange args) {
-        Value more = arith::CmpIOp::create(at, l, arith::CmpIPredicate::ult, args[0], valid);
-        scf::ConditionOp::create(at, l, more, args);
-      },
-      [](OpBuilder &, Location, ValueRange) {});
-
-  b.setInsertionPointToStart(loop.getAfterBody());
-  ValueRange args = loop.getAfterArguments();
-  ScanState inside = state.with(args.drop_front(fixed));
-  Range range = nextRange(args[0], inside, nonFinite, most);
-  if (inside.a) {
-    inside = rescale(inside, range.a);
-    fk = scaledKeys(range.a);
-  }
-  query.scale(inside.a, whole, fraction);
-  llvm::SmallVector<Value> results{range.to, triangle(inside, fk, range, query, args[1])};
-  if (inside.a)
-    results.push_back(fk);
-  llvm::append_range(results, inside.values());
-  scf::YieldOp::create(b, loc, results);
-
-  b.setInsertionPointAfter(loop);
-  if (state.a)
-    fk = loop.getResult(2);
-  state = state.with(loop.getResults().drop_front(fixed));
+  auto [results, fk] = overRanges(
+      state, holdsNonFinite(v), {tile::empty(b, loc, {chunk, width}, element)},
+      [&](const ScanState &inside, Value scaled, const Range &range, ValueRange old) -> llvm::SmallVector<Value> {
+        query.scale(inside.a, whole, fraction);
+        return {triangle(inside, scaled, range, query, old[0])};
+      });
   advance(state, fk);
-  return loop.getResult(1);
-}
-
-/// x [chunk, ...] with 0 in every row i that is not `which` than `bound`.
-Value ScanTiler::onlyRows(Value x, arith::CmpIPredicate which, Value bound) {
-  Axes axes = tile::shapeOf(x).size() == 1 ? Axes{0} : Axes{0, 1};
-  return tile::pointwise(b, loc, tile::shapeOf(x), {{x, axes}}, [&](OpBuilder &in, Location at, ValueRange e) -> Value {
-    Value i = linalg::IndexOp::create(in, at, 0);
-    Scalar value(in, at, e[0]);
-    return select(arith::CmpIOp::create(in, at, which, i, bound), value, value.constant(0));
-  });
+  return results[0];
 }
 
 /// O = A v + phi(q) S over row blocks: what lies above the diagonal of blocks is never formed.
 Value ScanTiler::triangle(const ScanState &state, Value fk, const Range &range, QueryScale &query, Value old) {
   int64_t granule = std::min(schedule.granule, chunk);
-  Value values = onlyRows(v, arith::CmpIPredicate::ult, range.to), past;
+  Value values = tile::onlyRows(b, loc, v, arith::CmpIPredicate::ult, range.to), past;
   if (state.z)
     past = tile::contract(b, loc, {query.features(), {0, 1}}, {state.z, {1}}, {0});
   Value result = old;
@@ -343,14 +233,7 @@ Value ScanTiler::triangle(const ScanState &state, Value fk, const Range &range, 
           {{tile::reduce(b, loc, A, 0, Reduction::Sum), {0}}, {tile::slice(b, loc, past, {row}, {rows}), {0}}},
           [](Entries e) { return e[0] + e[1]; });
     O = query.finish(O, D, row);
-    O = tile::pointwise(
-        b, loc, {rows, width}, {{O, {0, 1}}, {tile::slice(b, loc, old, {row, 0}, {rows, width}), {0, 1}}},
-        [&](OpBuilder &in, Location at, ValueRange x) -> Value {
-          Value i = arith::AddIOp::create(in, at, linalg::IndexOp::create(in, at, 0), tile::index(in, at, row));
-          Value now = arith::CmpIOp::create(in, at, arith::CmpIPredicate::uge, i, range.from);
-          return arith::SelectOp::create(in, at, now, x[0], x[1]);
-        });
-    result = tile::insert(b, loc, O, result, {row, 0});
+    result = tile::insertRows(b, loc, O, old, result, row, arith::CmpIPredicate::uge, range.from);
   }
   return result;
 }

@@ -48,9 +48,14 @@ protected:
   mlir::Value largest(mlir::Value x, mlir::Value y);
   mlir::Value scaledKeys(mlir::Value a);
   mlir::Value holdsNonFinite(mlir::Value x);
-  mlir::Value onlyRows(mlir::Value x, mlir::arith::CmpIPredicate which, mlir::Value bound);
   mlir::Value exceeds(mlir::Value x, mlir::Value y);
   Range nextRange(mlir::Value from, const ScanState &state, mlir::Value nonFinite, mlir::Value most);
+  /// What `compute` gives for a range of rows, from the state and the features at the range's scale and what earlier
+  /// ranges gave. The results, tiles of the chunk like those of `empty`, take the place of the latter.
+  using OfRange = llvm::function_ref<llvm::SmallVector<mlir::Value>(const ScanState &, mlir::Value, const Range &,
+                                                                    mlir::ValueRange)>;
+  std::pair<llvm::SmallVector<mlir::Value>, mlir::Value> overRanges(ScanState &state, mlir::Value nonFinite,
+                                                                    llvm::ArrayRef<mlir::Value> empty, OfRange compute);
   ScanState rescale(const ScanState &state, mlir::Value a);
   mlir::Value triangle(const ScanState &state, mlir::Value fk, const Range &range, QueryScale &query, mlir::Value old);
   mlir::Value decayMaxima(ScanState &state);

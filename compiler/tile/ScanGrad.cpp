@@ -43,68 +43,29 @@ Value featureGradient(OpBuilder &b, Location loc, Value P, Value features, Value
 QueryGradient QueryGradTiler::causalChunk(ScanState &state, Rows &queries, Value grad) {
   QueryScale query(scan, b, queries);
   Value nonFinite = arith::OrIOp::create(b, loc, holdsNonFinite(v), holdsNonFinite(k));
-  Value most = state.a ? largestExponent({}) : Value();
-  Value fk = state.a ? tile::empty(b, loc, {chunk, features}, element) : scaledKeys({});
-  Value rowsOfOne = tile::empty(b, loc, {chunk}, element);
-  llvm::SmallVector<Value> inits{tile::index(b, loc, 0), tile::empty(b, loc, {chunk, features}, element)};
-  inits.append({rowsOfOne, rowsOfOne, tile::empty(b, loc, {chunk, width}, element), rowsOfOne, rowsOfOne});
-  if (state.a)
-    inits.push_back(fk);
-  size_t fixed = inits.size();
-  llvm::append_range(inits, state.values());
-  auto loop = scf::WhileOp::create(
-      b, loc, ValueRange(inits).getTypes(), inits,
-      [&](OpBuilder &at, Location l, ValueRange args) {
-        Value more = arith::CmpIOp::create(at, l, arith::CmpIPredicate::ult, args[0], valid);
-        scf::ConditionOp::create(at, l, more, args);
-      },
-      [](OpBuilder &, Location, ValueRange) {});
-
-  b.setInsertionPointToStart(loop.getAfterBody());
-  ValueRange args = loop.getAfterArguments();
-  ScanState inside = state.with(args.drop_front(fixed));
-  Range range = nextRange(args[0], inside, nonFinite, most);
-  if (inside.a) {
-    inside = rescale(inside, range.a);
-    fk = scaledKeys(range.a);
-  }
-  query.scale(inside.a, whole, fraction);
-  llvm::SmallVector<Value> results{range.to};
-  llvm::append_range(results, rows(inside, fk, range, query, grad, QueryGradient::from(args.drop_front())).values());
-  if (inside.a)
-    results.push_back(fk);
-  llvm::append_range(results, inside.values());
-  scf::YieldOp::create(b, loc, results);
-
-  b.setInsertionPointAfter(loop);
-  if (state.a)
-    fk = loop.getResult(fixed - 1);
-  state = state.with(loop.getResults().drop_front(fixed));
+  Value one = tile::empty(b, loc, {chunk}, element);
+  QueryGradient empty{tile::empty(b, loc, {chunk, features}, element), one, one,
+                      tile::empty(b, loc, {chunk, width}, element),    one, one};
+  auto [results, fk] = overRanges(state, nonFinite, empty.values(),
+                                  [&](const ScanState &inside, Value scaled, const Range &range, ValueRange old) {
+                                    query.scale(inside.a, whole, fraction);
+                                    return rows(inside, scaled, range, query, grad, QueryGradient::from(old)).values();
+                                  });
   advance(state, fk);
-  return QueryGradient::from(loop.getResults().drop_front());
+  return QueryGradient::from(results);
 }
 
 QueryGradient QueryGradTiler::rows(const ScanState &state, Value fk, const Range &range, QueryScale &query, Value grad,
                                    QueryGradient old) {
   int64_t granule = std::min(schedule.granule, chunk);
-  Value values = onlyRows(v, arith::CmpIPredicate::ult, range.to), past;
-  fk = onlyRows(fk, arith::CmpIPredicate::ult, range.to);
+  Value values = tile::onlyRows(b, loc, v, arith::CmpIPredicate::ult, range.to), past;
+  fk = tile::onlyRows(b, loc, fk, arith::CmpIPredicate::ult, range.to);
   if (state.z)
     past = tile::contract(b, loc, {query.features(), {0, 1}}, {state.z, {1}}, {0});
   QueryGradient result = old;
   // Rows before the range keep what an earlier range gave them.
   auto put = [&](Value &whole, Value before, Value now, int64_t row) {
-    llvm::SmallVector<int64_t> sizes(tile::shapeOf(now)), offsets(sizes.size(), 0);
-    offsets[0] = row;
-    Axes axes = sizes.size() == 2 ? Axes{0, 1} : Axes{0};
-    now = tile::pointwise(b, loc, sizes, {{now, axes}, {tile::slice(b, loc, before, offsets, sizes), axes}},
-                          [&](OpBuilder &in, Location at, ValueRange x) -> Value {
-                            Value i = arith::AddIOp::create(in, at, linalg::IndexOp::create(in, at, 0),
-                                                            tile::index(in, at, row));
-                            Value isNow = arith::CmpIOp::create(in, at, arith::CmpIPredicate::uge, i, range.from);
-                            return arith::SelectOp::create(in, at, isNow, x[0], x[1]);
-                          });
-    whole = tile::insert(b, loc, now, whole, offsets);
+    whole = tile::insertRows(b, loc, now, before, whole, row, arith::CmpIPredicate::uge, range.from);
   };
   for (int64_t row = 0; row < chunk; row += granule) {
     int64_t count = std::min(granule, chunk - row), reach = row + count;
@@ -241,50 +202,20 @@ std::pair<Value, Value> KeyGradTiler::decay(ScanState &state, Rows &keys) {
 }
 
 KeyGradient KeyGradTiler::causalChunk(ScanState &state, Rows &keys) {
-  auto [keyWhole, keyFraction] = decay(state, keys);
+  std::pair<Value, Value> own = decay(state, keys);
   QueryScale key(reader(scan), b, keys);
   Value values = keys.spread(scan.values);
-  int64_t valueWidth = tile::shapeOf(values)[1];
   Value nonFinite = arith::OrIOp::create(b, loc, holdsNonFinite(v), holdsNonFinite(k));
-  Value most = state.a ? largestExponent({}) : Value();
-  Value fq = state.a ? tile::empty(b, loc, {chunk, features}, element) : scaledKeys({});
-  // The number of rows that are left.
-  llvm::SmallVector<Value> inits{valid, tile::empty(b, loc, {chunk, features}, element),
-                                 tile::empty(b, loc, {chunk, valueWidth}, element)};
-  if (state.a)
-    inits.push_back(fq);
-  size_t fixed = inits.size();
-  llvm::append_range(inits, state.values());
-  auto loop = scf::WhileOp::create(
-      b, loc, ValueRange(inits).getTypes(), inits,
-      [&](OpBuilder &at, Location l, ValueRange args) {
-        Value more = arith::CmpIOp::create(at, l, arith::CmpIPredicate::ugt, args[0], tile::index(at, l, 0));
-        scf::ConditionOp::create(at, l, more, args);
-      },
-      [](OpBuilder &, Location, ValueRange) {});
-
-  b.setInsertionPointToStart(loop.getAfterBody());
-  ValueRange args = loop.getAfterArguments();
-  ScanState inside = state.with(args.drop_front(fixed));
-  Range range = nextRange(arith::SubIOp::create(b, loc, args[0], tile::index(b, loc, 1)), inside, nonFinite, most);
-  if (inside.a) {
-    inside = rescale(inside, range.a);
-    fq = scaledKeys(range.a);
-  }
-  key.scale(inside.a, keyWhole, keyFraction);
-  KeyGradient gradient = rows(inside, fq, range, key, values, {args[1], args[2]});
-  llvm::SmallVector<Value> results{range.from, gradient.dk, gradient.dv};
-  if (inside.a)
-    results.push_back(fq);
-  llvm::append_range(results, inside.values());
-  scf::YieldOp::create(b, loc, results);
-
-  b.setInsertionPointAfter(loop);
-  if (state.a)
-    fq = loop.getResult(fixed - 1);
-  state = state.with(loop.getResults().drop_front(fixed));
+  auto [results, fq] = overRanges(
+      state, nonFinite,
+      {tile::empty(b, loc, {chunk, features}, element), tile::empty(b, loc, tile::shapeOf(values), element)},
+      [&](const ScanState &inside, Value scaled, const Range &range, ValueRange old) -> llvm::SmallVector<Value> {
+        key.scale(inside.a, own.first, own.second);
+        KeyGradient gradient = rows(inside, scaled, range, key, values, {old[0], old[1]});
+        return {gradient.dk, gradient.dv};
+      });
   advance(state, fq);
-  return withoutMasked(scan, b, {loop.getResult(1), loop.getResult(2)}, keys);
+  return withoutMasked(scan, b, {results[0], results[1]}, keys);
 }
 
 /// A masked key has no gradient, whatever it holds.
@@ -304,19 +235,12 @@ KeyGradient KeyGradTiler::rows(const ScanState &state, Value fq, const Range &ra
   int64_t granule = std::min(schedule.granule, chunk), valueWidth = tile::shapeOf(values)[1];
   // Queries before the range neither count nor cross the diagonal as 0 * NaN.
   auto late = arith::CmpIPredicate::uge;
-  Value w = onlyRows(v, late, range.from), weights = w0 ? onlyRows(w0, late, range.from) : Value();
-  fq = onlyRows(fq, late, range.from);
+  Value w = tile::onlyRows(b, loc, v, late, range.from);
+  Value weights = w0 ? tile::onlyRows(b, loc, w0, late, range.from) : Value();
+  fq = tile::onlyRows(b, loc, fq, late, range.from);
   KeyGradient result = old;
   auto put = [&](Value &whole, Value before, Value now, int64_t row) {
-    llvm::SmallVector<int64_t> sizes(tile::shapeOf(now));
-    now = tile::pointwise(b, loc, sizes, {{now, {0, 1}}, {tile::slice(b, loc, before, {row, 0}, sizes), {0, 1}}},
-                          [&](OpBuilder &in, Location at, ValueRange x) -> Value {
-                            Value i = arith::AddIOp::create(in, at, linalg::IndexOp::create(in, at, 0),
-                                                            tile::index(in, at, row));
-                            Value isNow = arith::CmpIOp::create(in, at, arith::CmpIPredicate::ult, i, range.to);
-                            return arith::SelectOp::create(in, at, isNow, x[0], x[1]);
-                          });
-    whole = tile::insert(b, loc, now, whole, {row, 0});
+    whole = tile::insertRows(b, loc, now, before, whole, row, arith::CmpIPredicate::ult, range.to);
   };
   for (int64_t row = 0; row < chunk; row += granule) {
     // The queries from this block on see it.

@@ -142,13 +142,7 @@ llvm::SmallVector<Value> SoftmaxTiler::overRanges(Value single, llvm::ArrayRef<V
   llvm::SmallVector<Value> yields{to};
   for (auto [now, old] :
        llvm::zip(compute(minimum(add(queries.first, to), count)), loop.getAfterArguments().drop_front())) {
-    Axes axes = tile::shapeOf(now).size() == 1 ? Axes{0} : Axes{0, 1};
-    yields.push_back(tile::pointwise(
-        b, loc, tile::shapeOf(now), {{now, axes}, {old, axes}}, [&](OpBuilder &in, Location at, ValueRange x) -> Value {
-          Value isNow =
-              arith::CmpIOp::create(in, at, arith::CmpIPredicate::uge, linalg::IndexOp::create(in, at, 0), from);
-          return arith::SelectOp::create(in, at, isNow, x[0], x[1]);
-        }));
+    yields.push_back(tile::insertRows(b, loc, now, old, old, 0, arith::CmpIPredicate::uge, from));
   }
   scf::YieldOp::create(b, loc, yields);
   b.setInsertionPointAfter(loop);

@@ -23,6 +23,36 @@ Value number(OpBuilder &b, Location loc, Type element, double x) {
   return arith::ConstantOp::create(b, loc, FloatAttr::get(element, x));
 }
 
+static Axes allAxes(Value x) {
+  Axes axes;
+  for (unsigned i = 0; i < shapeOf(x).size(); ++i)
+    axes.push_back(i);
+  return axes;
+}
+
+Value onlyRows(OpBuilder &b, Location loc, Value x, arith::CmpIPredicate which, Value bound) {
+  return pointwise(b, loc, shapeOf(x), {{x, allAxes(x)}}, [&](OpBuilder &in, Location at, ValueRange e) -> Value {
+    phi::Scalar value(in, at, e[0]);
+    Value i = linalg::IndexOp::create(in, at, 0);
+    return select(arith::CmpIOp::create(in, at, which, i, bound), value, value.constant(0));
+  });
+}
+
+Value insertRows(OpBuilder &b, Location loc, Value now, Value old, Value whole, int64_t row, arith::CmpIPredicate which,
+                 Value bound) {
+  llvm::SmallVector<int64_t> sizes(shapeOf(now)), offsets(sizes.size(), 0);
+  offsets[0] = row;
+  Axes axes = allAxes(now);
+  Value chosen = pointwise(b, loc, sizes, {{now, axes}, {slice(b, loc, old, offsets, sizes), axes}},
+                           [&](OpBuilder &in, Location at, ValueRange x) -> Value {
+                             Value i = linalg::IndexOp::create(in, at, 0);
+                             i = arith::AddIOp::create(in, at, i, index(in, at, row));
+                             Value isNow = arith::CmpIOp::create(in, at, which, i, bound);
+                             return arith::SelectOp::create(in, at, isNow, x[0], x[1]);
+                           });
+  return insert(b, loc, chosen, whole, offsets);
+}
+
 Value empty(OpBuilder &b, Location loc, llvm::ArrayRef<int64_t> shape, Type element) {
   return tensor::EmptyOp::create(b, loc, shape, element);
 }

@@ -44,6 +44,14 @@ mlir::Value slice(mlir::OpBuilder &b, mlir::Location loc, mlir::Value x, llvm::A
 mlir::Value insert(mlir::OpBuilder &b, mlir::Location loc, mlir::Value x, mlir::Value target,
                    llvm::ArrayRef<int64_t> offsets);
 
+/// x [rows, ...] with 0 in every row i for which `i which bound` does not hold.
+mlir::Value onlyRows(mlir::OpBuilder &b, mlir::Location loc, mlir::Value x, mlir::arith::CmpIPredicate which,
+                     mlir::Value bound);
+/// `whole` with the rows from `row` on taken from `now`, where `i which bound` holds for the row's number i, else from
+/// `old`, which is as large as `whole`.
+mlir::Value insertRows(mlir::OpBuilder &b, mlir::Location loc, mlir::Value now, mlir::Value old, mlir::Value whole,
+                       int64_t row, mlir::arith::CmpIPredicate which, mlir::Value bound);
+
 mlir::Value empty(mlir::OpBuilder &b, mlir::Location loc, llvm::ArrayRef<int64_t> shape, mlir::Type element);
 mlir::Value filled(mlir::OpBuilder &b, mlir::Location loc, llvm::ArrayRef<int64_t> shape, mlir::Type element,
                    double number);

@@ -195,4 +195,28 @@ void TileLowering::claimYields(ValueRange olds, ValueRange yields, llvm::ArrayRe
       claim(next, place);
 }
 
+/// Copies of the operands that contractions read along the lanes but whose entries are no neighbours there: one copy is
+/// cheaper than gathering them again for every row.
+llvm::DenseMap<Value, Place> TileLowering::turnOperands(const Cluster &cluster) {
+  llvm::DenseMap<Value, Place> turned;
+  for (linalg::ContractOp op : cluster.contractions()) {
+    if (cluster.extents.size() != 2)
+      continue;
+    llvm::SmallVector<AffineMap> maps = op.getIndexingMapsArray();
+    unsigned laneDim = lanes.ofContraction(cluster.contractions().front());
+    for (auto [operand, map] : llvm::zip(op.getInputs(), maps)) {
+      Place place = placeOf(operand);
+      for (unsigned axis = 0; axis < map.getNumResults(); ++axis) {
+        if (map.getDimPosition(axis) != laneDim || map.getNumResults() != 2 || place.isDense(axis) ||
+            turned.contains(operand))
+          continue;
+        Place copy = allocate(cast<RankedTensorType>(operand.getType()), axis);
+        copyPlace(place, copy);
+        turned[operand] = copy;
+      }
+    }
+  }
+  return turned;
+}
+
 } // namespace yaglom::compiler::cpu

@@ -28,6 +28,7 @@ private:
   std::optional<double> splatOf(mlir::Value value);
   void claimInserts(mlir::Block &block, const Clusters &clusters);
   void claim(mlir::Value value, const Place &place);
+  llvm::DenseMap<mlir::Value, Place> turnOperands(const Cluster &cluster);
   bool mayOverwrite(mlir::Value old, mlir::Value next, const Clusters &clusters);
   bool isDeadAfter(mlir::Value value, mlir::Operation *op, const Clusters &clusters);
   bool isPrivate(mlir::Value value);
@@ -36,7 +37,6 @@ private:
 
   // TilesToCpu.cpp: the steps of a block.
   void bindArguments();
-  llvm::DenseMap<mlir::Value, Place> turnOperands(const Cluster &cluster);
   void lowerBlock(mlir::Block &block, const Clusters &clusters);
   void lowerOp(mlir::Operation *op, const Clusters &clusters);
   void lowerFor(mlir::scf::ForOp op, const Clusters &clusters);
