@@ -20,7 +20,12 @@ public:
   Subject(Kernel kernel, const Sizes &sizes);
 
   void forward(int threads) const { kernel.forward(inputs, parameters, output, {.threads = threads}); }
-  void backward(int threads) const { kernel.backward(inputs, parameters, output, {.threads = threads}); }
+  void forwardKeeping(int threads, Residual &residual) const {
+    kernel.forward(inputs, parameters, output, {.threads = threads, .residual = &residual});
+  }
+  void backward(int threads, const Residual *residual = nullptr) const {
+    kernel.backward(inputs, parameters, output, {.threads = threads, .residual = residual});
+  }
   /// GFLOP of necessary work in one launch, two for each multiply-add.
   double necessaryGflop() const;
 

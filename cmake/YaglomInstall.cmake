@@ -19,6 +19,7 @@ function(yaglom_shared_library)
     "${PROJECT_SOURCE_DIR}/include/yaglom/compile.h"
     "${PROJECT_SOURCE_DIR}/include/yaglom/kernel.h"
     "${PROJECT_SOURCE_DIR}/include/yaglom/result.h"
+    "${PROJECT_SOURCE_DIR}/include/yaglom/safetensors.h"
     "${PROJECT_SOURCE_DIR}/include/yaglom/spec.h"
     "${PROJECT_SOURCE_DIR}/include/yaglom/tensor.h"
     "${PROJECT_SOURCE_DIR}/include/yaglom/yaglom.h")

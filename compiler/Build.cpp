@@ -52,7 +52,7 @@ public:
   }
   Result<void> run(llvm::function_ref<void(OpPassManager &)> build, const char *stage);
   Result<void> lower(Stage until);
-  Result<void> differentiate();
+  Result<void> differentiate(Keeps keeps = Keeps::Nothing);
   Result<void> tile();
   Result<std::unique_ptr<llvm::Module>> toLlvm(const cpu::Machine &machine);
   Result<std::shared_ptr<cpu::LoadedCode>> load(const cpu::Machine &machine, int64_t &scratchBytes);
@@ -115,13 +115,15 @@ Result<void> Compilation::tile() {
   return run([&](OpPassManager &passes) { buildTile(passes, schedule); }, "tile");
 }
 
-/// Replaces every function of the scan level by its gradient.
-Result<void> Compilation::differentiate() {
+/// Replaces every function of the scan level by its gradient; that of the attention takes states, unless `keeps` is Nothing.
+Result<void> Compilation::differentiate(Keeps keeps) {
   if (auto done = run(buildDifferentiate, "differentiate"); !done)
     return done;
   for (auto function : llvm::make_early_inc_range(module->getOps<func::FuncOp>()))
     if (!function->hasAttr(kGradientAttr))
       function.erase();
+    else if (function.getName() == kBackward && keeps != Keeps::Nothing)
+      function->setAttr(kTakesStatesAttr, StringAttr::get(&context, keeps == Keeps::Segments ? "segments" : "last"));
   return {};
 }
 
@@ -176,6 +178,16 @@ void Compilation::describe(Program &program) {
   }
 }
 
+static Keeps whatIsKept(ModuleOp module) {
+  bool causal = false, both = false, quadratic = false;
+  module.lookupSymbol<func::FuncOp>(kForward).walk([&](Operation *op) {
+    if (auto scan = dyn_cast<phi::ScanOp>(op))
+      (scan.isCausal() ? causal : both) = true;
+    quadratic |= isa<phi::SoftmaxAttentionOp>(op);
+  });
+  return both ? Keeps::Last : causal && !quadratic ? Keeps::Segments : Keeps::Nothing;
+}
+
 /// The state of all scans, and what a part of a sequence needs of it.
 static void describeState(Program &program, ModuleOp module) {
   bool causal = false, both = false;
@@ -188,6 +200,7 @@ static void describeState(Program &program, ModuleOp module) {
     if (where && op.tracksExponents()) // the last member
       program.logScales.push_back({{where.getLine(), where.getColumn()}, elements});
   });
+  program.keeps = whatIsKept(module);
   program.parts = causal && both ? Parts::None : causal ? Parts::Prefix : both ? Parts::Whole : Parts::Independent;
   program.advance.operands = program.forward.operands;
 }
@@ -261,16 +274,19 @@ static void describeGradient(GradientEntry &entry, func::FuncOp function, const 
   llvm::append_range(entry.operands, entry.gradients);
   for (Value row : rowsBetweenLoops(function))
     entry.rowWidths.push_back(cast<RankedTensorType>(row.getType()).getNumElements());
+  for (const KeptMember &member : keptStates(function))
+    entry.kept.push_back({member.offset, member.type.getNumElements()});
 }
 
-Result<std::shared_ptr<const BackwardProgram>> buildBackward(const Instance &instance, const CompileOptions &options) {
+Result<std::shared_ptr<const BackwardProgram>> buildBackward(const Instance &instance, const CompileOptions &options,
+                                                             Keeps keeps) {
   Result<cpu::Machine> machine = cpu::Machine::named(options.target.name());
   if (!machine)
     return machine.error();
   Compilation compilation(instance, options);
   if (auto done = compilation.lower(Stage::Scan); !done)
     return done.error();
-  if (auto done = compilation.differentiate(); !done)
+  if (auto done = compilation.differentiate(keeps); !done)
     return done.error();
   auto program = std::make_shared<BackwardProgram>();
   auto nameOf = [](size_t draw) { return fmt::format("draw{}{}", draw, kGradientSuffix.str()); };
@@ -328,15 +344,17 @@ std::vector<LogScales> findLogScales(const Instance &instance, const CompileOpti
   return program.logScales;
 }
 
-Result<std::string> emitText(const Instance &instance, Stage stage, const CompileOptions &options, bool backward) {
+Result<std::string> emitText(const Instance &instance, Stage stage, const CompileOptions &options, Pass pass) {
   Result<cpu::Machine> machine = cpu::Machine::named(options.target.name());
   if (!machine)
     return machine.error();
+  const bool backward = pass != Pass::Forward;
   Compilation compilation(instance, options);
   if (auto done = compilation.lower(backward && stage != Stage::Formula ? Stage::Scan : stage); !done)
     return done.error();
   if (backward && stage != Stage::Formula) {
-    if (auto done = compilation.differentiate(); !done)
+    const Keeps keeps = pass == Pass::BackwardFromResidual ? whatIsKept(*compilation.module) : Keeps::Nothing;
+    if (auto done = compilation.differentiate(keeps); !done)
       return done.error();
     if (stage != Stage::Scan)
       if (auto done = compilation.tile(); !done)

@@ -47,6 +47,13 @@ enum class Parts {
   Whole,       ///< the state of all keys
 };
 
+/// What a forward launch can keep for the gradient.
+enum class Keeps {
+  Nothing,  ///< no state, or one beside a quadratic attention
+  Segments, ///< everything is causal: the state before each segment of the sequence
+  Last,     ///< the state of all keys
+};
+
 /// The running maxima that one `linear` carries, found by where it is written. Those of a `fn` that is applied twice stand
 /// there twice, in the order of application.
 struct LogScales {
@@ -65,6 +72,7 @@ struct Program {
   std::vector<LogScales> logScales; ///< of every `linear` whose exponents must be tracked
   int64_t chunk = 0;                ///< tokens handled together: parts begin at its multiples
   Parts parts = Parts::None;
+  Keeps keeps = Keeps::Nothing;
   std::vector<Entry> draws; ///< one for each Instance::draws: noise, sampler parameters, then what it writes
   int64_t scratchBytes = 0;
   double multiplyAddsPerQuery = 0; ///< necessary work (docs/performance.md) that one query row adds
@@ -74,10 +82,16 @@ struct Program {
 };
 
 /// One compiled gradient. Operands: those of the function that it is the gradient of, without its results; the gradients of
-/// those; gradients of the former; then rows that the caller lends, as many as the query side has.
+/// those; gradients of the former; then rows that the caller lends, as many as the query side has. One that takes states has
+/// word [4] for the rows of a segment, and two more operands for each member of a state: [segments, elements] and, lent,
+/// [chunks of a segment, elements].
 struct GradientEntry : Entry {
   std::vector<std::string> gradients; ///< names of the operands that are written, "grad.Q" ...
   std::vector<int64_t> rowWidths;     ///< of the rows lent
+  struct Member {
+    int64_t offset, elements; ///< in the state of an item
+  };
+  std::vector<Member> kept; ///< of a gradient that takes states: after the rows, the states and one segment's
 };
 
 /// The gradients of one attention and of its draws.
@@ -101,14 +115,16 @@ std::vector<LogScales> findLogScales(const Instance &instance, const CompileOpti
 /// Compiles for the host. The Error is ours (a bug, with a reproducer) or names an unsupported target.
 Result<std::shared_ptr<const Program>> build(const Instance &instance, const CompileOptions &options);
 
-/// Compiles the gradients for the host. The Error names what cannot be differentiated, or is ours.
-Result<std::shared_ptr<const BackwardProgram>> buildBackward(const Instance &instance, const CompileOptions &options);
+/// Compiles the gradients for the host; that of the attention from the states that a forward launch kept, unless `keeps` is
+/// Nothing. The Error names what cannot be differentiated, or is ours.
+Result<std::shared_ptr<const BackwardProgram>> buildBackward(const Instance &instance, const CompileOptions &options,
+                                                             Keeps keeps);
 
 /// Compiles the gradient of one of the losses, `index` in Instance::losses, for the host.
 Result<std::shared_ptr<const LossProgram>> buildLossGradient(const Instance &instance, std::size_t index,
                                                              const CompileOptions &options);
 
 /// The program, or its gradient, as text after a stage (everything but Stage::Ast, which the front end prints).
-Result<std::string> emitText(const Instance &instance, Stage stage, const CompileOptions &options, bool backward);
+Result<std::string> emitText(const Instance &instance, Stage stage, const CompileOptions &options, Pass pass);
 
 } // namespace yaglom::compiler

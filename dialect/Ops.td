@@ -266,6 +266,19 @@ def Phi_StoreRowsOp : Phi_Op<"store_rows"> {
   let assemblyFormat = "$tile `,` $target `[` $first `]` `valid` $valid attr-dict `:` type($tile) `to` type($target)";
 }
 
+def Phi_LoadItemOp : Phi_Op<"load_item", [Pure]> {
+  let summary = "one of the tensors that an operand holds one after the other";
+  let arguments = (ins AnyRankedTensor:$source, Index:$item);
+  let results = (outs AnyStaticShapeTensor:$result);
+  let assemblyFormat = "$source `[` $item `]` attr-dict `:` type($source) `to` type($result)";
+}
+
+def Phi_StoreItemOp : Phi_Op<"store_item"> {
+  let summary = "a tensor becomes one of those that an operand holds one after the other";
+  let arguments = (ins AnyStaticShapeTensor:$value, AnyRankedTensor:$target, Index:$item);
+  let assemblyFormat = "$value `,` $target `[` $item `]` attr-dict `:` type($value) `to` type($target)";
+}
+
 def Phi_StateInOp : Phi_Op<"state_in"> {
   let summary = "a member of the state that the caller hands in, or `initial` when there is none";
   let description = "`offset` is where the member begins among all members, in elements, each stored row by row.";

@@ -8,6 +8,7 @@
 #include "runtime/Interpret.h"
 #include "runtime/Launch.h"
 #include "runtime/Prepare.h"
+#include "runtime/Residual.h"
 
 #include <fmt/format.h>
 
@@ -99,7 +100,7 @@ public:
 
   /// `find` gives the operand of a name; gradients of tensors of the heads are made here.
   template <typename Find>
-  void run(Find find) {
+  void run(Find find, const Residual::Impl *residual = nullptr) {
     std::vector<Operand> operands;
     const std::size_t inputs = entry.operands.size() - entry.gradients.size();
     items.resize(entry.operands.size());
@@ -115,6 +116,10 @@ public:
     }
     for (int64_t width : entry.rowWidths)
       operands.push_back(lentRows(grid.queryRows, width));
+    for (const compiler::GradientEntry::Member &member : entry.kept)
+      operands.push_back(keptStates(*residual, member));
+    for (const compiler::GradientEntry::Member &member : entry.kept)
+      operands.push_back(lentRows(residual->segmentRows / compiled.program->chunk, member.elements));
     runtime::launch(entry, program.scratchBytes, grid, operands, compiled.options.dtype, threads);
   }
 
@@ -127,6 +132,19 @@ public:
   }
 
 private:
+  /// One member of the states of each item.
+  Operand keptStates(const Residual::Impl &residual, const compiler::GradientEntry::Member &member) const {
+    const auto bytes = static_cast<int64_t>(sizeOf(compiled.options.dtype));
+    char *first = const_cast<char *>(reinterpret_cast<const char *>(residual.words.data())); // is only read
+    const int64_t ofItem = residual.itemBytes / bytes;
+    return {.data = first + member.offset * bytes,
+            .batchStride = grid.heads * ofItem,
+            .headStride = ofItem,
+            .rowStride = compiled.program->stateElements,
+            .rows = residual.states,
+            .width = member.elements};
+  }
+
   const HeadTensor *headTensor(const std::string &name) const {
     const auto found = std::find_if(compiled.headTensors.begin(), compiled.headTensors.end(),
                                     [&](const HeadTensor &tensor) { return tensor.name == name; });
@@ -142,10 +160,10 @@ private:
 };
 
 /// Through draw `index` to the parameters of its sampler.
-void backwardDraw(const Compiled &compiled, std::size_t index, const Parameters &parameters, int64_t heads,
-                  uint64_t seed, Parameters &gradients) {
+void backwardDraw(const Compiled &compiled, const compiler::BackwardProgram &program, std::size_t index,
+                  const Parameters &parameters, int64_t heads, uint64_t seed, Parameters &gradients) {
   const DrawInfo &draw = compiled.instance.draws[index];
-  const compiler::GradientEntry &entry = compiled.backward().draws[index];
+  const compiler::GradientEntry &entry = program.draws[index];
   // Without the sampler's parameters the draw is data, and nothing stands behind it.
   const bool hasParameters = std::any_of(
       compiled.instance.parameters.begin(), compiled.instance.parameters.end(), [&](const ParameterInfo &info) {
@@ -159,7 +177,7 @@ void backwardDraw(const Compiled &compiled, std::size_t index, const Parameters 
     if (const auto prepared = compiler::PreparedOperand::parse(operand); prepared && !operand.starts_with("grad."))
       made.set(operand, runtime::prepareRows(compiled, operand, *prepared, parameters, made[draw.noiseName()], heads));
   const runtime::Grid grid{.heads = draw.shared ? 1 : heads, .queryRows = draw.rows};
-  GradientLaunch launch(compiled, compiled.backward(), entry, grid, 1);
+  GradientLaunch launch(compiled, program, entry, grid, 1);
   launch.run([&](const std::string &name) {
     const std::string tensor = name.starts_with("grad.") ? tensorOf(name) : name;
     const Tensor *found = name.starts_with("grad.") ? gradients.find(name) : made.find(name);
@@ -185,6 +203,9 @@ Gradients backwardChecked(const Compiled &compiled, std::span<const TensorRef> i
   if (options.threads < 0)
     throw Error(fmt::format("threads must be 0 or more, found {}", options.threads));
   const runtime::Sizes sizes = checkBackward(compiled, inputs, parameters, grad);
+  const Residual::Impl *residual = options.residual ? &options.residual->data() : nullptr;
+  if (residual)
+    residual->check(compiled, sizes);
   if (compiled.isReference()) {
     Parameters noise;
     for (const DrawInfo &draw : compiled.instance.draws)
@@ -196,24 +217,28 @@ Gradients backwardChecked(const Compiled &compiled, std::span<const TensorRef> i
   Gradients gradients;
   for (std::size_t i = 0; i < inputs.size(); ++i)
     gradients.set("grad." + infos[i].name, Tensor(compiled.options.dtype, inputs[i].shape));
-  const runtime::Grid grid{sizes.batch, sizes.heads, sizes.queryLength, sizes.keyLength};
+  const runtime::Grid grid{sizes.batch, sizes.heads, sizes.queryLength, sizes.keyLength,
+                           residual ? residual->segmentRows : 0};
   Gradients sums;
   if (sizes.batch && sizes.heads) {
-    GradientLaunch launch(compiled, compiled.backward(), compiled.backward().backward, grid, options.threads);
-    launch.run([&](const std::string &name) {
-      if (name == "grad.O")
-        return runtime::bindTensor(grad, false);
-      for (std::size_t i = 0; i < inputs.size(); ++i) {
-        if (name == infos[i].name)
-          return runtime::bindTensor(inputs[i], false);
-        if (name == "grad." + infos[i].name)
-          return runtime::bindTensor(gradients[name], true);
-      }
-      return bindHeadTensor(compiled.headTensors[compiled.headTensor(name)], parameters[name], false);
-    });
+    const compiler::BackwardProgram &program = compiled.backward(residual ? residual->keeps : compiler::Keeps::Nothing);
+    GradientLaunch launch(compiled, program, program.backward, grid, options.threads);
+    launch.run(
+        [&](const std::string &name) {
+          if (name == "grad.O")
+            return runtime::bindTensor(grad, false);
+          for (std::size_t i = 0; i < inputs.size(); ++i) {
+            if (name == infos[i].name)
+              return runtime::bindTensor(inputs[i], false);
+            if (name == "grad." + infos[i].name)
+              return runtime::bindTensor(gradients[name], true);
+          }
+          return bindHeadTensor(compiled.headTensors[compiled.headTensor(name)], parameters[name], false);
+        },
+        residual);
     launch.addSums(sums);
     for (std::size_t i = 0; i < compiled.instance.draws.size(); ++i)
-      backwardDraw(compiled, i, parameters, sizes.heads, options.seed, sums);
+      backwardDraw(compiled, program, i, parameters, sizes.heads, options.seed, sums);
   }
   // Every parameter that was given and every draw has a gradient, zeros where nothing depends on it.
   const auto add = [&](const std::string &name) {

@@ -96,7 +96,7 @@ Result<std::string> emit(const Spec &spec, const std::string &attention, Stage s
     return spec.print();
   if (options.target.name() == Target::reference().name())
     return Error("the reference interprets the tree: it has the stage 'ast' alone");
-  return compiler::emitText(*instance, stage, options, pass == Pass::Backward);
+  return compiler::emitText(*instance, stage, options, pass);
 }
 
 } // namespace yaglom

@@ -146,9 +146,10 @@ Compiled::Compiled(Spec spec, Instance instance, CompileOptions options,
                    std::shared_ptr<const compiler::Program> program)
     : spec(std::move(spec)), instance(std::move(instance)), options(std::move(options)), program(std::move(program)) {}
 
-const compiler::BackwardProgram &Compiled::backward() const {
-  std::call_once(backwardOnce, [this] { backwardProgram = compiler::buildBackward(instance, options); });
-  return *backwardProgram.value();
+const compiler::BackwardProgram &Compiled::backward(compiler::Keeps keeps) const {
+  Lazy &lazy = keeps == compiler::Keeps::Nothing ? plainBackward : keptBackward;
+  std::call_once(lazy.once, [&] { lazy.program = compiler::buildBackward(instance, options, keeps); });
+  return *lazy.program.value();
 }
 
 const compiler::LossProgram &Compiled::lossGradient(std::size_t index) const {

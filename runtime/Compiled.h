@@ -60,14 +60,19 @@ struct Compiled {
   std::size_t headTensor(const std::string &name) const;
   bool isReference() const { return !program; }
   /// The gradients, compiled when they are first asked for, from any thread. Throws the Error of compiling them.
-  const compiler::BackwardProgram &backward() const;
+  const compiler::BackwardProgram &backward() const { return backward(compiler::Keeps::Nothing); }
+  /// The same from kept states.
+  const compiler::BackwardProgram &backward(compiler::Keeps keeps) const;
   /// The same of loss `index`.
   const compiler::LossProgram &lossGradient(std::size_t index) const;
 
 private:
-  mutable std::once_flag backwardOnce;
-  mutable Result<std::shared_ptr<const compiler::BackwardProgram>> backwardProgram =
-      std::shared_ptr<const compiler::BackwardProgram>();
+  struct Lazy {
+    std::once_flag once;
+    Result<std::shared_ptr<const compiler::BackwardProgram>> program =
+        std::shared_ptr<const compiler::BackwardProgram>();
+  };
+  mutable Lazy plainBackward, keptBackward;
   mutable std::mutex lossMutex;
   mutable std::map<std::size_t, std::shared_ptr<const compiler::LossProgram>> lossPrograms;
 };

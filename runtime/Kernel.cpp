@@ -6,6 +6,7 @@
 #include "runtime/Compiled.h"
 #include "runtime/Interpret.h"
 #include "runtime/Launch.h"
+#include "runtime/Residual.h"
 
 #include <fmt/format.h>
 
@@ -42,17 +43,32 @@ std::span<const runtime::Operand> bindForward(const runtime::Compiled &compiled,
   return operands;
 }
 
+/// All arguments are checked, and there is work.
+void compute(const runtime::Compiled &compiled, std::span<const TensorRef> inputs, const Parameters &parameters,
+             const TensorRef &output, int threads, const runtime::Sizes &sizes, Residual::Impl *residual) {
+  if (compiled.isReference())
+    return runtime::interpretForward(compiled, inputs, parameters, output);
+  const runtime::Grid grid{sizes.batch, sizes.heads, sizes.queryLength, sizes.keyLength};
+  const std::span<const runtime::Operand> operands = bindForward(compiled, inputs, parameters, output);
+  const compiler::Program &program = *compiled.program;
+  if (residual && residual->keeps != compiler::Keeps::Nothing)
+    return runtime::launchKeeping(
+        program, grid, operands, compiled.options.dtype, threads,
+        {residual->keeps, residual->item(0), residual->itemBytes, residual->states, residual->segmentRows});
+  runtime::launchForward(program, grid, operands, compiled.options.dtype, threads);
+}
+
 void forwardChecked(const runtime::Compiled &compiled, std::span<const TensorRef> inputs, const Parameters &parameters,
                     const TensorRef &output, const Launch &launch) {
   checkThreads(launch);
   const runtime::Sizes sizes = checkForward(compiled, inputs, parameters, output);
-  if (sizes.batch == 0 || sizes.heads == 0 || sizes.queryLength == 0)
-    return;
-  if (compiled.isReference())
-    return runtime::interpretForward(compiled, inputs, parameters, output);
-  const runtime::Grid grid{sizes.batch, sizes.heads, sizes.queryLength, sizes.keyLength};
-  runtime::launchForward(*compiled.program, grid, bindForward(compiled, inputs, parameters, output),
-                         compiled.options.dtype, launch.threads);
+  Residual::Impl *residual = launch.residual ? &launch.residual->data() : nullptr;
+  if (residual)
+    residual->prepare(compiled, sizes);
+  if (sizes.batch && sizes.heads && sizes.queryLength)
+    compute(compiled, inputs, parameters, output, launch.threads, sizes, residual);
+  if (residual)
+    residual->kernel = &compiled;
 }
 
 } // namespace

@@ -72,10 +72,13 @@ void writeHeader(const Grid &grid, int64_t *words) {
   words[1] = grid.keyRows;
   words[2] = 1;
   words[3] = std::max(grid.queryRows, grid.keyRows); // (T11)
-  words[4] = words[5] = words[6] = words[7] = 0;
+  words[4] = grid.segmentRows;
+  words[5] = words[6] = words[7] = 0;
 }
 
-void runItem(const Context &context, const compiler::Entry &entry, int64_t item, char *scratch) {
+/// Binds the operands to the item and lets `run` call functions with them.
+template <typename Run>
+void withItem(const Context &context, int64_t item, char *scratch, Run run) {
   const int64_t batch = item / context.grid.heads;
   const int64_t head = item % context.grid.heads;
   int64_t *words = reinterpret_cast<int64_t *>(scratch) + compiler::Entry::kHeaderWords;
@@ -93,7 +96,7 @@ void runItem(const Context &context, const compiler::Entry &entry, int64_t item,
     *words++ = rowStride;
   }
 
-  entry.function(reinterpret_cast<int64_t *>(scratch), scratch + context.functionScratch);
+  run();
 
   dense = scratch + context.packedRows;
   for (const Operand &operand : context.operands) {
@@ -101,6 +104,14 @@ void runItem(const Context &context, const compiler::Entry &entry, int64_t item,
       copyRows<false>(context, operand, itemAddress(context, operand, batch, head), dense);
     dense += context.packedBytes(operand);
   }
+}
+
+void call(const Context &context, const compiler::Entry &entry, char *scratch) {
+  entry.function(reinterpret_cast<int64_t *>(scratch), scratch + context.functionScratch);
+}
+
+void runItem(const Context &context, const compiler::Entry &entry, int64_t item, char *scratch) {
+  withItem(context, item, scratch, [&] { call(context, entry, scratch); });
 }
 
 } // namespace
@@ -220,6 +231,37 @@ void launchForward(const compiler::Program &program, const Grid &grid, std::span
   parallelFor(workers, threads, [&](int64_t begin, int64_t end) {
     for (; begin < end; ++begin)
       split.work();
+  });
+}
+
+void launchKeeping(const compiler::Program &program, const Grid &grid, std::span<const Operand> operands, DType dtype,
+                   int threads, const KeptStates &kept) {
+  const Context context = makeContext(program.forward, program.scratchBytes, grid, operands, dtype);
+  const int64_t stateBytes = program.stateElements * static_cast<int64_t>(context.elementBytes);
+  const bool isLast = kept.keeps == compiler::Keeps::Last;
+  parallelFor(grid.batch * grid.heads, threads, [&](int64_t begin, int64_t end) {
+    char *scratch = static_cast<char *>(threadScratch(context.totalBytes));
+    int64_t *words = reinterpret_cast<int64_t *>(scratch);
+    for (int64_t item = begin; item < end; ++item)
+      withItem(context, item, scratch, [&] {
+        const auto state = [&](int64_t index) {
+          return reinterpret_cast<intptr_t>(kept.data + item * kept.itemBytes + index * stateBytes);
+        };
+        const int64_t rows = isLast ? grid.queryRows : kept.segmentRows;
+        writeHeader(grid, words);
+        words[0] = words[1] = 0;
+        words[6] = state(0);
+        if (!isLast)
+          call(context, program.advance, scratch); // over no key: the state before the first
+        for (int64_t first = 0, segment = 0; first < grid.queryRows; first += rows, ++segment) {
+          writeHeader(grid, words);
+          words[0] = std::min(first + rows, grid.queryRows);
+          words[4] = first;
+          words[5] = segment ? state(segment) : 0;
+          words[6] = isLast ? state(0) : segment + 1 < kept.states ? state(segment + 1) : 0;
+          call(context, program.forward, scratch);
+        }
+      });
   });
 }
 

@@ -33,6 +33,14 @@ struct Grid {
   int64_t heads = 1;
   int64_t queryRows = 0;
   int64_t keyRows = 0;
+  int64_t segmentRows = 0; ///< of a gradient from kept states
+};
+
+/// Where a forward launch leaves states: `states` of each item, one after the other, `itemBytes` an item.
+struct KeptStates {
+  compiler::Keeps keeps;
+  char *data;
+  int64_t itemBytes, states, segmentRows;
 };
 
 /// Runs `entry` on every item of `grid` and returns when all are done. Items are independent: which thread computes one,
@@ -45,5 +53,9 @@ void launch(const compiler::Entry &entry, int64_t scratchBytes, const Grid &grid
 /// A state is the same bits wherever it is computed, so the outputs are too.
 void launchForward(const compiler::Program &program, const Grid &grid, std::span<const Operand> operands, DType dtype,
                    int threads);
+
+/// The same, segment by segment; leaves the state before each, or that after the last row.
+void launchKeeping(const compiler::Program &program, const Grid &grid, std::span<const Operand> operands, DType dtype,
+                   int threads, const KeptStates &kept);
 
 } // namespace yaglom::runtime

@@ -181,3 +181,26 @@ Result<void> write(const std::string &path, const Parameters &tensors, const Met
 }
 
 } // namespace yaglom::safetensors
+
+namespace yaglom {
+
+Result<SafetensorsContent> loadSafetensors(const std::string &path, DType dtype) {
+  Result<safetensors::File> file = safetensors::File::read(path);
+  if (!file)
+    return file.error();
+  SafetensorsContent content{{}, file->metadata()};
+  for (const safetensors::Entry &entry : file->tensors()) {
+    Result<Tensor> tensor = file->load(entry, dtype);
+    if (!tensor)
+      return Error(path + ": " + tensor.error().what());
+    content.tensors.set(entry.name, std::move(*tensor));
+  }
+  return content;
+}
+
+Result<void> saveSafetensors(const std::string &path, const Parameters &tensors,
+                             const std::map<std::string, std::string> &metadata) {
+  return safetensors::write(path, tensors, metadata);
+}
+
+} // namespace yaglom

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "yaglom/result.h"
+#include "yaglom/safetensors.h"
 #include "yaglom/tensor.h"
 
 #include <cstdint>

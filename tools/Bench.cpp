@@ -50,6 +50,22 @@ int64_t measureExtraBytes(const bench::Subject &subject, int threads) {
   return std::max(peakBytes() - before, subject.kernel.scratchBytes() * threads);
 }
 
+/// Milliseconds of a backward launch. With a residual a forward launch fills it before, and `forward` becomes its time.
+double trainingStep(const bench::Subject &subject, const BenchOptions &options, int threads, double &forward,
+                    Residual &residual) {
+  const auto since = [](std::chrono::steady_clock::time_point start) {
+    return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
+  };
+  auto start = std::chrono::steady_clock::now();
+  if (options.residual) {
+    subject.forwardKeeping(threads, residual);
+    forward = since(start);
+    start = std::chrono::steady_clock::now();
+  }
+  subject.backward(threads, options.residual ? &residual : nullptr);
+  return since(start);
+}
+
 Measurement measure(const Kernel &kernel, const BenchOptions &options, int threads) {
   const bench::Subject subject(kernel, {options.batch, options.heads, options.length});
   Measurement result;
@@ -63,8 +79,9 @@ Measurement measure(const Kernel &kernel, const BenchOptions &options, int threa
   const double window = std::clamp(once * repeats, 5.0, 50.0);
   const auto peakNow = [&] { return bench::measurePeakGflops(threads, options.compile.dtype, window); };
   std::vector<double> times, peaks, shares, backwards, ratios;
+  Residual residual(std::max<int64_t>(options.residual, 1));
   if (options.backward)
-    subject.backward(threads); // compiles
+    trainingStep(subject, options, threads, result.medianMs, residual); // compiles
   double spent = 0;
   for (double peak = peakNow(); times.size() < 5 || spent < options.seconds * 1e3;) {
     times.push_back(time(subject, threads, repeats));
@@ -73,11 +90,9 @@ Measurement measure(const Kernel &kernel, const BenchOptions &options, int threa
     shares.push_back(subject.necessaryGflop() / (times.back() * 1e-3) / peaks.back());
     spent += times.back() * repeats;
     if (options.backward) {
-      const auto start = std::chrono::steady_clock::now();
-      subject.backward(threads);
-      const std::chrono::duration<double, std::milli> elapsed = std::chrono::steady_clock::now() - start;
-      backwards.push_back(elapsed.count());
-      ratios.push_back((times.back() + backwards.back()) / times.back());
+      double forward = times.back();
+      backwards.push_back(trainingStep(subject, options, threads, forward, residual));
+      ratios.push_back((forward + backwards.back()) / times.back());
       spent += backwards.back();
     }
     peak = next;
@@ -125,7 +140,9 @@ JsonObject toJson(const BenchOptions &options, const Kernel &kernel, const Measu
       .add("extra_bytes", measured.extraBytes)
       .add("compile_ms", kernel.compileMilliseconds());
   if (options.backward)
-    object.add("backward_ms_median", measured.backwardMs).add("both_to_forward", measured.toForward);
+    object.add("backward_ms_median", measured.backwardMs)
+        .add("both_to_forward", measured.toForward)
+        .add("residual", options.residual);
   return object;
 }
 

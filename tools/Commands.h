@@ -31,6 +31,7 @@ struct DescribeOptions : AttentionOptions {
 struct EmitOptions : AttentionOptions {
   Stage stage = Stage::Ast;
   bool backward = false;
+  bool residual = false;
 };
 
 struct RunOptions : AttentionOptions {
@@ -40,6 +41,7 @@ struct RunOptions : AttentionOptions {
   int threads = 0;
   bool writeDraws = false;
   bool backward = false;
+  int64_t residual = 0; ///< chunks between two kept states; 0 keeps none
   std::vector<std::string> losses;
 };
 
@@ -50,6 +52,7 @@ struct BenchOptions : AttentionOptions {
   int threads = 0;
   double seconds = 2; ///< how long it measures
   bool backward = false;
+  int64_t residual = 0; ///< as in RunOptions
   bool json = false;
 };
 

@@ -8,9 +8,8 @@ namespace yaglom::tools {
 
 int emit(const EmitOptions &options) {
   const Spec spec = loadSpec(options.file);
-  const std::string text = yaglom::emit(spec, options.attention, options.stage, options.compile,
-                                        options.backward ? Pass::Backward : Pass::Forward)
-                               .value();
+  const Pass pass = options.residual ? Pass::BackwardFromResidual : options.backward ? Pass::Backward : Pass::Forward;
+  const std::string text = yaglom::emit(spec, options.attention, options.stage, options.compile, pass).value();
   std::fputs(text.c_str(), stdout);
   if (text.empty() || text.back() != '\n')
     std::fputc('\n', stdout);

@@ -128,12 +128,14 @@ Parameters compute(const RunOptions &options, const Kernel &kernel, const InputF
 
   Parameters results;
   results.set("O", makeOutput(kernel, tensors[kernel.tensors().front().name]));
-  kernel.forward(inputs, parameters, results["O"], {.threads = options.threads});
+  Residual residual(std::max<int64_t>(options.residual, 1));
+  Residual *kept = options.residual ? &residual : nullptr;
+  kernel.forward(inputs, parameters, results["O"], {.threads = options.threads, .residual = kept});
   if (options.backward) {
     if (!file.load("grad.O", tensors))
       throw Error(fmt::format("{}: missing 'grad.O', which --backward reads", options.input));
     for (const auto &entry : kernel.backward(inputs, parameters, tensors["grad.O"].ref(),
-                                             {.threads = options.threads, .seed = options.seed}))
+                                             {.threads = options.threads, .seed = options.seed, .residual = kept}))
       results.set(entry.name, entry.tensor);
     Gradients sums;
     for (const std::string &loss : options.losses)

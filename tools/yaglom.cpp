@@ -92,6 +92,13 @@ void addDescribe(CLI::App &app, Action &action) {
   command->callback([options, &action] { action = [options] { return describe(*options); }; });
 }
 
+void addResidual(CLI::App &command, int64_t &interval) {
+  command.add_option("--residual", interval, "Keep the state before every K-th chunk for the gradient (none)")
+      ->check(CLI::PositiveNumber)
+      ->needs("--backward")
+      ->type_name("K");
+}
+
 void addEmit(CLI::App &app, Action &action) {
   static const std::map<std::string, Stage> kStages = {{"ast", Stage::Ast},   {"formula", Stage::Formula},
                                                        {"scan", Stage::Scan}, {"tile", Stage::Tile},
@@ -112,7 +119,8 @@ void addEmit(CLI::App &app, Action &action) {
       ->required()
       ->check(CLI::IsMember(kStages))
       ->type_name("STAGE");
-  command->add_flag("--backward", options->backward, "The gradient's program");
+  CLI::Option *backward = command->add_flag("--backward", options->backward, "The gradient's program");
+  command->add_flag("--residual", options->residual, "The gradient's program that takes a residual")->needs(backward);
   command->callback([options, &action] { action = [options] { return emit(*options); }; });
 }
 
@@ -127,6 +135,7 @@ void addRun(CLI::App &app, Action &action) {
   addExecution(*command, options->compile, options->threads);
   command->add_option("--seed", options->seed, "Of parameters and draws that the input file lacks (0)")->type_name("S");
   command->add_flag("--backward", options->backward, "Also reads grad.O and writes grad.NAME for every tensor");
+  addResidual(*command, options->residual);
   command->add_flag("--draws", options->writeDraws, "Also writes draw.NAME for every draw");
   command->add_option("--loss", options->losses, "Also writes loss.NAME")->type_name("NAME");
   command->callback([options, &action] { action = [options] { return run(*options); }; });
@@ -142,6 +151,7 @@ void addBench(CLI::App &app, Action &action) {
   command->add_option("--heads", options->heads, "Heads (8)")->check(CLI::PositiveNumber)->type_name("H");
   command->add_option("--length", options->length, "Tokens (4096)")->check(CLI::PositiveNumber)->type_name("N");
   command->add_flag("--backward", options->backward, "Also measures the gradient, in turns with the forward pass");
+  addResidual(*command, options->residual);
   command->add_option("--seconds", options->seconds, "How long to measure (2)")
       ->check(CLI::PositiveNumber)
       ->type_name("SECONDS");
@@ -150,8 +160,9 @@ void addBench(CLI::App &app, Action &action) {
 }
 
 void addGradcheck(CLI::App &app, Action &action) {
-  CLI::App *command =
-      app.add_subcommand("gradcheck", "Compares compiled gradients with the reference's, entry by entry in float64");
+  CLI::App *command = app.add_subcommand(
+      "gradcheck",
+      "Compares compiled gradients in float64 with the reference's: random directions, small ones entry by entry");
   auto options = std::make_shared<GradcheckOptions>();
   options->compile.headDim = 7;
   options->compile.valueDim = 5;
@@ -164,7 +175,7 @@ void addGradcheck(CLI::App &app, Action &action) {
       ->type_name("E");
   command->add_option("--batch", options->batch, "Batch (1)")->check(CLI::PositiveNumber)->type_name("B");
   command->add_option("--heads", options->heads, "Heads (2)")->check(CLI::PositiveNumber)->type_name("H");
-  command->add_option("--length", options->length, "Tokens (33); the reference takes their number cubed")
+  command->add_option("--length", options->length, "Tokens (33); the reference takes time by their square")
       ->check(CLI::PositiveNumber)
       ->type_name("N");
   command->add_option("--seed", options->seed, "Of all tensors (0)")->type_name("S");

@@ -21,6 +21,10 @@ inline constexpr llvm::StringLiteral kForward = "forward";
 inline constexpr llvm::StringLiteral kBackward = "backward";
 inline constexpr llvm::StringLiteral kGradientSuffix = ".gradient";
 inline constexpr llvm::StringLiteral kGradientAttr = "phi.gradient";
+/// On a scan and its gradient: where its state begins among those that a forward launch keeps, in elements.
+inline constexpr llvm::StringLiteral kStateOffsetAttr = "phi.state_offset";
+/// On a gradient that finds those states among its operands: "segments" or "last", as Program::keeps says.
+inline constexpr llvm::StringLiteral kTakesStatesAttr = "phi.takes_states";
 
 /// A module with `@forward` over one token: arguments are the inputs (sides "query" and "key"), then every parameter and
 /// draw of maps and of the attention (side "none"); the result is the output row. Maps and fns are inlined as the

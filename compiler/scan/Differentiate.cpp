@@ -132,6 +132,7 @@ void Differentiator::pullBackScan(phi::ScanOp op, Value dy) {
     Type type = feature.getType();
     return mul(type, mul(type, feature, gradient), filled(scalar, std::numbers::ln2));
   };
+  query->setAttr(kStateOffsetAttr, op->getAttr(kStateOffsetAttr));
   add(op.getQ(), query.getDq());
   add(op.getScale(), query.getDscale());
   if (Value exponent = op.getQExponent(); exponent && !shapeOf(exponent).empty())
@@ -232,7 +233,18 @@ void Differentiator::pullBack(Operation *op) {
       .Case([&](phi::ScanOp o) { pullBackScan(o, dy); });
 }
 
+/// Where forward launches keep the state of each scan: one after the other.
+static void placeStates(func::FuncOp function) {
+  int64_t offset = 0;
+  function.walk([&](phi::ScanOp op) {
+    op->setAttr(kStateOffsetAttr, Builder(op.getContext()).getI64IntegerAttr(offset));
+    for (Attribute member : op.getState())
+      offset += cast<RankedTensorType>(cast<TypeAttr>(member).getValue()).getNumElements();
+  });
+}
+
 void Differentiator::run() {
+  placeStates(function);
   findActive();
   auto end = cast<func::ReturnOp>(function.getBody().front().getTerminator());
   unsigned inputs = function.getNumArguments();

@@ -1,64 +1,22 @@
 // The chunk loops of a gradient: over queries from the first token to the last, then over keys from the last to the first.
+// KeptStates.cpp has the one sweep that does for both when states were kept.
 // SPDX-License-Identifier: Apache-2.0
+#include "compiler/tile/BackwardToTiles.h"
+
 #include "compiler/formula/Emit.h"
 #include "compiler/tile/ScanGrad.h"
-#include "compiler/tile/ScanToTiles.h"
 #include "compiler/tile/Softmax.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
-#include "llvm/ADT/MapVector.h"
+#include "mlir/IR/PatternMatch.h"
+#include "mlir/Transforms/RegionUtils.h"
 
 using namespace mlir;
 
 namespace yaglom::compiler {
 
 using tile::Axes;
-
-namespace {
-
-/// One op with a state: a scan whose result the formula still needs, or a half of a scan's gradient.
-struct Stateful {
-  Operation *op;
-  bool isCausal;
-  ScanState state;
-};
-
-class BackwardBuilder {
-public:
-  BackwardBuilder(func::FuncOp formula, const Schedule &schedule)
-      : formula(formula), schedule(schedule), loc(formula.getLoc()), b(formula), prologue(formula.getContext()),
-        epilogue(formula.getContext()) {}
-
-  void build();
-
-private:
-  void makeFunction();
-  void collect();
-  Value validRows(Value first, Value count);
-  Stateful *find(Operation *op);
-  void keyLoop();
-  void queryLoop();
-  void reverseLoop();
-  Value lowerQueryOp(Operation *op, Rows &queries, Rows &keys);
-  void storeValues();
-
-  template <typename Body>
-  void loop(Value count, llvm::ArrayRef<Stateful *> carried, llvm::ArrayRef<phi::TokenSumOp> sums, Body body);
-
-  func::FuncOp formula, program;
-  Schedule schedule;
-  Location loc;
-  OpBuilder b;
-  Prologue prologue, epilogue;
-  Operation *anchor = nullptr; ///< the prologue ends here
-  unsigned inputs = 0;         ///< arguments that gradients are made for
-  Value rows, keyRows, position;
-  llvm::SmallVector<std::pair<Value, Value>> results; ///< of the formula, and the operands they are stored to
-  llvm::SmallVector<Stateful> scans, queryHalves, keyHalves, decays; ///< the state of a decay: one sum in float64
-  llvm::SmallVector<phi::TokenSumOp> querySums, keySums;
-  llvm::MapVector<Value, Value> between; ///< w, w0 and b: operands that carry them from the first loop to the second
-};
 
 ScanOperands operandsOf(Operation *op) {
   if (auto scan = dyn_cast<phi::ScanOp>(op))
@@ -88,6 +46,9 @@ void BackwardBuilder::makeFunction() {
   llvm::SmallVector<Value> crossing = rowsBetweenLoops(formula);
   for (Value value : crossing)
     types.push_back(withRows(value.getType()));
+  for (int copy = 0; copy < 2; ++copy)
+    for (const KeptMember &member : keptStates(formula))
+      types.push_back(withRows(member.type));
 
   program = func::FuncOp::create(b, loc, formula.getName(), b.getFunctionType(types, {}));
   program->setAttr(Schedule::kAttr, schedule.toAttr(b));
@@ -96,6 +57,7 @@ void BackwardBuilder::makeFunction() {
   keyRows = entry->getArgument(1);
   position = entry->getArgument(2);
   prologue.length = entry->getArgument(3);
+  segmentRows = entry->getArgument(4);
   unsigned next = kSizes;
   for (BlockArgument argument : formula.getArguments())
     prologue.tiles[argument] = entry->getArgument(next++);
@@ -103,6 +65,7 @@ void BackwardBuilder::makeFunction() {
     results.push_back({result, entry->getArgument(next++)});
   for (Value value : crossing)
     between[value] = entry->getArgument(next++);
+  keepOperands(llvm::to_vector_of<Value>(entry->getArguments().drop_front(next)));
   b.setInsertionPointToStart(entry);
   anchor = arith::ConstantIndexOp::create(b, loc, 0);
   prologue.builder.setInsertionPoint(anchor);
@@ -143,7 +106,6 @@ Stateful *BackwardBuilder::find(Operation *op) {
 
 /// A loop over chunks of `count` rows that carries states and sums over tokens. The body takes the first row of a chunk,
 /// works on the states, and gives each sum's part.
-template <typename Body>
 void BackwardBuilder::loop(Value count, llvm::ArrayRef<Stateful *> carried, llvm::ArrayRef<phi::TokenSumOp> sums,
                            Body body) {
   llvm::SmallVector<Value> inits;
@@ -182,7 +144,7 @@ void BackwardBuilder::loop(Value count, llvm::ArrayRef<Stateful *> carried, llvm
   }
 }
 
-static llvm::SmallVector<Stateful *> those(llvm::MutableArrayRef<Stateful> ops, bool causal) {
+llvm::SmallVector<Stateful *> BackwardBuilder::those(llvm::MutableArrayRef<Stateful> ops, bool causal) {
   llvm::SmallVector<Stateful *> chosen;
   for (Stateful &each : ops)
     if (each.isCausal == causal)
@@ -196,6 +158,8 @@ void BackwardBuilder::keyLoop() {
   llvm::append_range(ops, those(queryHalves, false));
   if (ops.empty())
     return;
+  if (takesStates == "last")
+    return loadStates([](const KeptScan &scan) { return ValueRange(scan.states); }, tile::index(b, loc, 0));
   loop(keyRows, ops, {}, [&](Value first) -> llvm::SmallVector<Value> {
     Rows keys(prologue, b, schedule.chunk, first, validRows(first, keyRows), position);
     for (Stateful *each : ops)
@@ -241,9 +205,7 @@ void BackwardBuilder::queryLoop() {
       phi::StoreRowsOp::create(b, loc, queries.spread(value), target, first, valid);
     for (Stateful *half : sums)
       KeyGradTiler(cast<phi::ScanGradKeyOp>(half->op), b, queries, schedule).queryChunk(half->state);
-    for (auto [value, target] : results)
-      if (prologue.sides.of(value) == Side::Query)
-        phi::StoreRowsOp::create(b, loc, queries.spread(value), target, first, valid);
+    storeRows(Side::Query, queries);
     llvm::SmallVector<Value> parts;
     for (phi::TokenSumOp sum : querySums)
       parts.push_back(queries.tokenSum(sum));
@@ -251,14 +213,43 @@ void BackwardBuilder::queryLoop() {
   });
 }
 
-void BackwardBuilder::reverseLoop() {
+Value BackwardBuilder::lowerKeyOp(Operation *op, Rows &queries, Rows &keys) {
+  Stateful &each = *find(op);
+  if (auto decay = dyn_cast<phi::ScanGradDecayOp>(op))
+    return decayGradient(decay, b, each.state.S, queries, keys);
+  auto half = cast<phi::ScanGradKeyOp>(op);
+  KeyGradient gradient = each.isCausal ? KeyGradTiler(half, b, queries, schedule).causalChunk(each.state, keys)
+                                       : KeyGradTiler::wholeChunk(half, b, each.state, keys);
+  keys.set(half.getDk(), gradient.dk);
+  keys.set(half.getDv(), gradient.dv);
+  return {};
+}
+
+/// The gradients of one side's rows.
+void BackwardBuilder::storeRows(Side side, Rows &rowsOfSide) {
+  for (auto [value, target] : results)
+    if (prologue.sides.of(value) == side)
+      phi::StoreRowsOp::create(b, loc, rowsOfSide.spread(value), target, rowsOfSide.first, rowsOfSide.valid);
+}
+
+/// A state that nobody read advances all the same.
+void BackwardBuilder::readAll(llvm::ArrayRef<Stateful *> carried, Rows &keys) {
+  for (Stateful *each : carried)
+    keys.spread(each->op->getResult(0));
+}
+
+/// The rows behind the last chunk's end, and the first row of the chunk that the `turn`-th one in reverse is.
+Value BackwardBuilder::reversed(Value turn) {
   Value chunk = tile::index(b, loc, schedule.chunk);
   Value whole = arith::MulIOp::create(b, loc, arith::CeilDivUIOp::create(b, loc, keyRows, chunk), chunk);
+  return arith::SubIOp::create(b, loc, arith::SubIOp::create(b, loc, whole, chunk), turn);
+}
+
+void BackwardBuilder::reverseLoop() {
   llvm::SmallVector<Stateful *> carried = those(keyHalves, true);
   llvm::append_range(carried, those(decays, true));
   loop(keyRows, carried, keySums, [&](Value turn) {
-    Value first = arith::SubIOp::create(b, loc, arith::SubIOp::create(b, loc, whole, chunk), turn);
-    Value valid = validRows(first, keyRows);
+    Value first = reversed(turn), valid = validRows(first, keyRows);
     Rows queries(prologue, b, schedule.chunk, first, valid, position),
         keys(prologue, b, schedule.chunk, first, valid, position);
     auto lend = [&](Rows &to) {
@@ -271,30 +262,19 @@ void BackwardBuilder::reverseLoop() {
     };
     lend(queries);
     keys.lowerAttention = [&](Operation *op) -> Value {
-      if (auto half = dyn_cast<phi::SoftmaxGradKeyOp>(op)) {
-        for (auto [result, tile] :
-             llvm::zip(op->getResults(), softmaxGradKeyChunk(half, b, keys, prologue, rows, position, lend, schedule)))
-          keys.set(result, tile);
-        return {};
-      }
-      Stateful &each = *find(op);
-      if (auto decay = dyn_cast<phi::ScanGradDecayOp>(op))
-        return decayGradient(decay, b, each.state.S, queries, keys);
-      auto half = cast<phi::ScanGradKeyOp>(op);
-      KeyGradient gradient = each.isCausal ? KeyGradTiler(half, b, queries, schedule).causalChunk(each.state, keys)
-                                           : KeyGradTiler::wholeChunk(half, b, each.state, keys);
-      keys.set(half.getDk(), gradient.dk);
-      keys.set(half.getDv(), gradient.dv);
+      auto half = dyn_cast<phi::SoftmaxGradKeyOp>(op);
+      if (!half)
+        return lowerKeyOp(op, queries, keys);
+      for (auto [result, tile] :
+           llvm::zip(op->getResults(), softmaxGradKeyChunk(half, b, keys, prologue, rows, position, lend, schedule)))
+        keys.set(result, tile);
       return {};
     };
-    for (auto [value, target] : results)
-      if (prologue.sides.of(value) == Side::Key)
-        phi::StoreRowsOp::create(b, loc, keys.spread(value), target, first, valid);
+    storeRows(Side::Key, keys);
     llvm::SmallVector<Value> parts;
     for (phi::TokenSumOp sum : keySums)
       parts.push_back(keys.tokenSum(sum));
-    for (Stateful *each : carried) // a state that nobody read advances all the same
-      keys.spread(each->op->getResult(0));
+    readAll(carried, keys);
     return parts;
   });
 }
@@ -317,14 +297,19 @@ void BackwardBuilder::storeValues() {
 void BackwardBuilder::build() {
   makeFunction();
   collect();
-  keyLoop();
-  queryLoop();
-  reverseLoop();
+  if (takesStates == "segments") {
+    sweep();
+  } else {
+    keyLoop();
+    queryLoop();
+    reverseLoop();
+  }
   storeValues();
   anchor->erase();
+  // The sweep reads states and advances none.
+  IRRewriter rewriter(b.getContext());
+  (void)runRegionDCE(rewriter, program->getRegions());
 }
-
-} // namespace
 
 /// Whether the first loop alone can make a row: it comes from an attention.
 static bool comesFromAttention(Value row) {
@@ -337,6 +322,8 @@ static bool comesFromAttention(Value row) {
 
 llvm::SmallVector<Value> rowsBetweenLoops(func::FuncOp function) {
   llvm::SetVector<Value> rows;
+  if (takenStates(function) == "segments")
+    return {};
   function.walk([&](Operation *op) {
     if (auto half = dyn_cast<phi::ScanGradKeyOp>(op))
       for (Value row : {half.getW(), half.getW0(), half.getB()})

@@ -26,9 +26,22 @@ void buildTiles(mlir::func::FuncOp function, const Schedule &schedule);
 ///                    a gradient for each argument ..., rows between the loops: tensor<?x64xf32>, tensor<?xf32> ...)
 ///
 /// It walks all rows whatever `begin` is. Rows between the loops are memory that the caller lends.
+///
+/// One that takes states has these operands last, for each of keptStates(): the states, tensor<?xFxexf32> ..., and memory
+/// for those of one segment. With Keeps::Segments `begin` is the rows of a segment, a multiple of the chunk; there is a state
+/// before each segment, and a single sweep from the last token to the first, without rows between loops.
 void buildBackwardTiles(mlir::func::FuncOp function, const Schedule &schedule);
 
 /// The rows between the loops, values of a function that phi-differentiate made, in the order of their operands.
 llvm::SmallVector<mlir::Value> rowsBetweenLoops(mlir::func::FuncOp function);
+
+/// One member of the state of a scan, as a forward launch keeps it.
+struct KeptMember {
+  int64_t offset; ///< among all members, in elements
+  mlir::RankedTensorType type;
+};
+
+/// The states that a gradient reads when it takes states.
+llvm::SmallVector<KeptMember> keptStates(mlir::func::FuncOp function);
 
 } // namespace yaglom::compiler

@@ -39,7 +39,7 @@ struct CompileOptions {
 };
 
 /// Which program of a kernel.
-enum class Pass { Forward, Backward };
+enum class Pass { Forward, Backward, BackwardFromResidual };
 
 /// Compiles `attention` of `spec`. Asking twice for the same kernel, from any thread, compiles once.
 /// The Error of a wrong name or size carries the caret text.

@@ -24,15 +24,44 @@ struct TensorInfo {
   std::string initial; ///< parameters: the initial value as written in the spec; draws: the sampler
 };
 
+/// What a forward launch leaves for the backward launch with the same arguments: states of the attention along the sequence,
+/// so that backward needs one sweep instead of two. It may be used again for the next launch, whose memory it then has.
+/// Outputs have the same bits with it and without; gradients differ by rounding, but not by the interval. An attention without a
+/// state (softmax_attention) leaves nothing, and one over both directions a single state.
+///
+///     Residual residual;
+///     kernel.forward({q, k, v}, parameters, o, {.residual = &residual});
+///     Gradients gradients = kernel.backward({q, k, v}, parameters, gradO, {.residual = &residual});
+class YAGLOM_API Residual {
+public:
+  /// Keeps the state before every `interval`-th chunk of tokens: 1 keeps all and is the fastest, more need less memory and
+  /// compute the states between two again. Throws Error when it is less than 1.
+  explicit Residual(int64_t interval = 1);
+  Residual(Residual &&) noexcept;
+  Residual &operator=(Residual &&) noexcept;
+  ~Residual();
+
+  /// Bytes of the states that it holds.
+  int64_t bytes() const;
+
+  struct Impl;
+  Impl &data() const { return *impl; } ///< for the runtime
+
+private:
+  std::unique_ptr<Impl> impl;
+};
+
 /// How to run one launch.
 struct Launch {
   int threads = 0; ///< at most so many, the calling one among them; 0 (or more than the cores) means one a core
+  Residual *residual = nullptr; ///< is filled for the backward launch
 };
 
 /// How to run one backward launch.
 struct Backward {
-  int threads = 0;   ///< as Launch::threads
-  uint64_t seed = 0; ///< that the draws were made from, unless their noise is among the parameters
+  int threads = 0;                    ///< as Launch::threads
+  uint64_t seed = 0;                  ///< that the draws were made from, unless their noise is among the parameters
+  const Residual *residual = nullptr; ///< of the forward launch with the same inputs and parameters
 };
 
 /// Gradients by name: "grad.Q", "grad.flexformer_n.W1", "grad.flow.0.scale.W0"; each has the shape of its tensor.

@@ -6,5 +6,6 @@
 #include "yaglom/compile.h"
 #include "yaglom/kernel.h"
 #include "yaglom/result.h"
+#include "yaglom/safetensors.h"
 #include "yaglom/spec.h"
 #include "yaglom/tensor.h"

@@ -6,6 +6,7 @@
 
 #include <cmath>
 #include <cstring>
+#include <filesystem>
 #include <fstream>
 
 using namespace yaglom;
@@ -138,4 +139,21 @@ TEST_CASE("a missing file is reported with its path") {
         "/nonexistent/a.safetensors: No such file or directory");
   CHECK_FALSE(safetensors::File::read("/"));
   CHECK_FALSE(safetensors::write("/nonexistent/a.safetensors", {}));
+}
+
+TEST_CASE("parameters are saved and loaded through the public functions") {
+  const std::string path = std::filesystem::temp_directory_path() / "yaglom-parameters.safetensors";
+  Parameters parameters;
+  parameters.set("f.W", Tensor(DType::f32, {2, 3}));
+  parameters["f.W"].set(4, 0.25);
+  saveSafetensors(path, parameters, {{"step", "7"}}).value();
+  const SafetensorsContent content = loadSafetensors(path, DType::f64).value();
+  CHECK(content.metadata.at("step") == "7");
+  REQUIRE(content.tensors.size() == 1);
+  CHECK(content.tensors["f.W"].dtype() == DType::f64);
+  CHECK(content.tensors["f.W"].at(4) == 0.25);
+  std::filesystem::remove(path);
+  const Result<SafetensorsContent> gone = loadSafetensors(path);
+  REQUIRE(!gone);
+  CHECK_THAT(gone.error().what(), Catch::Contains(path));
 }

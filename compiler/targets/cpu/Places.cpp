@@ -110,7 +110,7 @@ void TileLowering::claim(Value value, const Place &place) { claims.try_emplace(v
 bool TileLowering::isPrivate(Value value) {
   Operation *op = value.getDefiningOp();
   return op && !places.contains(value) && !claims.contains(value) &&
-         isa<linalg::GenericOp, linalg::ContractOp, linalg::ReduceOp, phi::LoadRowsOp, phi::StateInOp,
+         isa<linalg::GenericOp, linalg::ContractOp, linalg::ReduceOp, phi::LoadRowsOp, phi::LoadItemOp, phi::StateInOp,
              tensor::InsertSliceOp, scf::ForOp, scf::WhileOp, scf::IfOp>(op);
 }
 

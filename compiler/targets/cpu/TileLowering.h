@@ -42,6 +42,8 @@ private:
   void lowerFor(mlir::scf::ForOp op, const Clusters &clusters);
   void lowerStateIn(phi::StateInOp op, const Clusters &clusters);
   void lowerStateOut(phi::StateOutOp op);
+  Place itemPlace(mlir::Value operand, mlir::Value item, mlir::RankedTensorType type);
+  void storeTo(mlir::Value value, const Place &target);
   Place rowMajor(mlir::Value address, mlir::RankedTensorType type, int64_t offset);
   mlir::Value isGiven(mlir::Value address);
   void lowerWhile(mlir::scf::WhileOp op, const Clusters &clusters);

@@ -155,12 +155,12 @@ void TileLowering::lowerOp(Operation *op, const Clusters &clusters) {
       copyPlace(from, part);
     return;
   }
-  if (auto store = dyn_cast<phi::StoreValueOp>(op)) {
-    Place target = placeOf(store.getTarget());
-    if (std::optional<double> number = splatOf(store.getValue()))
-      return fillPlace(target, *number);
-    return copyPlace(placeOf(store.getValue()), target);
-  }
+  if (auto store = dyn_cast<phi::StoreValueOp>(op))
+    return storeTo(store.getValue(), placeOf(store.getTarget()));
+  if (auto load = dyn_cast<phi::LoadItemOp>(op))
+    return copyPlace(itemPlace(load.getSource(), load.getItem(), load.getType()), placeOf(load.getResult()));
+  if (auto store = dyn_cast<phi::StoreItemOp>(op))
+    return storeTo(store.getValue(), itemPlace(store.getTarget(), store.getItem(), store.getValue().getType()));
   if (auto state = dyn_cast<phi::StateInOp>(op))
     return lowerStateIn(state, clusters);
   if (auto state = dyn_cast<phi::StateOutOp>(op))
@@ -223,6 +223,19 @@ Place TileLowering::rowMajor(Value address, RankedTensorType type, int64_t offse
   for (int axis = type.getRank() - 2; axis >= 0; --axis)
     place.strides[axis] = place.strides[axis + 1] * type.getDimSize(axis + 1);
   return place;
+}
+
+/// One of the tensors that an operand holds one after the other.
+Place TileLowering::itemPlace(Value operand, Value item, RankedTensorType type) {
+  Value address =
+      rowAddress(rowOperands.find(operand)->second, type.getElementType(), scalars.lookupOrDefault(item));
+  return rowMajor(address, type, 0);
+}
+
+void TileLowering::storeTo(Value value, const Place &target) {
+  if (std::optional<double> number = splatOf(value))
+    return fillPlace(target, *number);
+  copyPlace(placeOf(value), target);
 }
 
 void TileLowering::lowerStateIn(phi::StateInOp op, const Clusters &clusters) {

@@ -1,0 +1,35 @@
+// What a forward launch keeps for backward: the states of every item, and which launch they belong to.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "runtime/Arguments.h"
+#include "runtime/Compiled.h"
+#include "yaglom/kernel.h"
+
+#include <cstddef>
+#include <memory>
+#include <vector>
+
+namespace yaglom {
+
+/// The states of one item lie one after the other, `states` of them, `stateElements` of the program each.
+struct Residual::Impl {
+  explicit Impl(int64_t interval) : interval(interval) {}
+
+  /// Makes room for a launch; throws Error.
+  void prepare(const runtime::Compiled &compiled, const runtime::Sizes &sizes);
+  /// Throws the Error that says why `residual` is not what a forward launch with these arguments left.
+  void check(const runtime::Compiled &compiled, const runtime::Sizes &sizes) const;
+  char *item(int64_t index) { return reinterpret_cast<char *>(words.data()) + index * itemBytes; }
+
+  const int64_t interval;       ///< chunks between two states
+  const void *kernel = nullptr; ///< the Compiled of the launch; compared, never followed
+  runtime::Sizes sizes;         ///< of the launch
+  compiler::Keeps keeps = compiler::Keeps::Nothing;
+  int64_t states = 0;      ///< of an item
+  int64_t segmentRows = 0; ///< rows between two states
+  int64_t itemBytes = 0;
+  std::vector<int64_t> words;
+};
+
+} // namespace yaglom
