@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
-# How much faster is the compiled forward pass than PyTorch's chunked formulation of the same attention?
+# How much faster are compiled kernels than PyTorch's chunked formulation of the same attention?
 # SPDX-License-Identifier: Apache-2.0
 """Runs `yaglom bench` and PyTorch in turns on the same sizes, and prints the ratio of each pair of runs.
 
-    bench/peers.py [--tool build/release/tools/yaglom] [--threads 1] [--lengths 1024,4096] [--rounds 5]
+    bench/peers.py [--tool build/release/tools/yaglom] [--threads 1] [--lengths 1024,4096] [--rounds 5] [--backward]
 
 PyTorch computes flexformer_n, performer and linear_transformer by chunks: features of all tokens, the triangle of each
-chunk, and prefix sums of the chunks' states. That is what one writes without a compiler. Needs torch.
+chunk, and prefix sums of the chunks' states. That is what one writes without a compiler. With --backward both sides take a
+forward and a backward pass, PyTorch's by autograd and ours from a residual (every state). Needs torch.
 """
 
 import argparse
@@ -62,15 +63,26 @@ def chunked(features, q, k, v, p, chunk=64):
     return (numerator / denominator.unsqueeze(-1)).reshape(v.shape)
 
 
-def time_torch(features, tensors, parameters, seconds=1.0):
+def call_torch(features, tensors, parameters, backward):
+    if not backward:
+        with torch.no_grad():
+            return chunked(features, *tensors, parameters)
+    leaves = [*tensors, *parameters.values()]
+    for leaf in leaves:
+        leaf.grad = None
+        leaf.requires_grad_(True)
+    output = chunked(features, *tensors, parameters)
+    output.backward(torch.ones_like(output))
+
+
+def time_torch(features, tensors, parameters, backward, seconds=1.0):
     """Median milliseconds of a call."""
+    call_torch(features, tensors, parameters, backward)
     times, start = [], time.perf_counter()
-    with torch.no_grad():
-        chunked(features, *tensors, parameters)
-        while len(times) < 3 or time.perf_counter() - start < seconds:
-            before = time.perf_counter()
-            chunked(features, *tensors, parameters)
-            times.append((time.perf_counter() - before) * 1e3)
+    while len(times) < 3 or time.perf_counter() - start < seconds:
+        before = time.perf_counter()
+        call_torch(features, tensors, parameters, backward)
+        times.append((time.perf_counter() - before) * 1e3)
     return statistics.median(times)
 
 
@@ -79,7 +91,10 @@ def time_yaglom(arguments, attention, length):
     command = [arguments.tool, "bench", str(file), "--attention", attention, "--batch", "1"]
     command += ["--heads", str(arguments.heads), "--length", str(length), "--head-dim", str(WIDTH)]
     command += ["--threads", str(arguments.threads), "--seconds", "1", "--json"]
-    return json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)["ms_median"]
+    if arguments.backward:
+        command += ["--backward", "--residual", "1"]
+    found = json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
+    return found["both_ms_median"] if arguments.backward else found["ms_median"]
 
 
 def main():
@@ -91,7 +106,7 @@ def main():
             pairs = []
             for _ in range(arguments.rounds):
                 ours = time_yaglom(arguments, attention, length)
-                pairs.append((ours, time_torch(features, tensors, parameters)))
+                pairs.append((ours, time_torch(features, tensors, parameters, arguments.backward)))
             ours, theirs = (statistics.median(side) for side in zip(*pairs))
             ratios = [peer / own for own, peer in pairs]
             print(
@@ -108,6 +123,7 @@ if __name__ == "__main__":
     parser.add_argument("--heads", type=int, default=8)
     parser.add_argument("--lengths", default="1024,4096")
     parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--backward", action="store_true", help="a forward and a backward pass")
     arguments = parser.parse_args()
     try:
         import torch

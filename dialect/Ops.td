@@ -171,13 +171,15 @@ def Phi_ScanGradQueryOp : Phi_Op<"scan_grad_query", [Pure, AttrSizedOperandSegme
     state. With N_i = sum_j (sum_f q_i[f] 2^(e_i[f] - b_i) k_j[f] 2^k_exponent_j[f]) v_j, D_i the same without v_j, e_i the
     query's exponents when there is one for each f and else 0, the scan's result is N_i s_i for `normalize` "none", else
     N_i s_i / (s_i D_i + ...). Results of a query row: the gradients dq of q, w [e] of N_i and w0 [] of D_i; the whole number
-    b [] itself; dscale [] of `scale`, and t [], of the natural logarithm of s_i.
+    b [] itself; dscale [] of `scale`, and t [], of the natural logarithm of s_i; r [], with a decay, as phi.scan_grad_decay
+    wants it.
   }];
   let arguments = (ins Phi_Value:$q, Phi_Value:$k, Phi_Value:$v, Optional<Phi_Value>:$scale,
                        Optional<Phi_Value>:$q_exponent, Optional<Phi_Value>:$k_exponent,
                        Optional<Phi_Value>:$log2_decay, Optional<Phi_Value>:$mask, Phi_Value:$grad,
                        StrAttr:$direction, StrAttr:$normalize, F64Attr:$threshold, TypeArrayAttr:$state);
-  let results = (outs Phi_Value:$dq, Phi_Value:$dscale, Phi_Value:$t, Phi_Value:$w, Phi_Value:$w0, Phi_Value:$b);
+  let results = (outs Phi_Value:$dq, Phi_Value:$dscale, Phi_Value:$t, Phi_Value:$w, Phi_Value:$w0, Phi_Value:$b,
+                      Phi_Value:$r);
   let assemblyFormat = [{
     $direction `(` $q `,` $k `,` $v `)` (`scale` $scale^)? (`q_exponent` $q_exponent^)? (`k_exponent` $k_exponent^)?
     (`log2_decay` $log2_decay^)? (`mask` $mask^)? `grad` $grad `state` $state attr-dict `:` functional-type(operands, results)
@@ -189,14 +191,14 @@ def Phi_ScanGradKeyOp : Phi_Op<"scan_grad_key", [Pure, AttrSizedOperandSegments]
   let description = [{
     w, w0 and b are those of phi.scan_grad_query. The state, from the last token to the first, is
     G[f] = sum_i q_i[f] 2^(e_i[f] - b_i) w_i over the queries that see a key, and the same with w0; its running maxima are of
-    the exponents e_i - b_i. Results of a key row: the gradients of k and of v. `state` lists the types of G, of its
+    the exponents e_i - b_i. Results of a key row: the gradients of k and of v; c [], with a decay, as phi.scan_grad_decay wants it. `state` lists the types of G, of its
     companion when `normalizes`, and of the maxima when exponents are tracked.
   }];
   let arguments = (ins Phi_Value:$q, Phi_Value:$k, Phi_Value:$v, Optional<Phi_Value>:$q_exponent,
                        Optional<Phi_Value>:$k_exponent, Optional<Phi_Value>:$log2_decay, Optional<Phi_Value>:$mask,
                        Phi_Value:$w, Phi_Value:$w0, Phi_Value:$b, StrAttr:$direction, StrAttr:$normalize,
                        TypeArrayAttr:$state);
-  let results = (outs Phi_Value:$dk, Phi_Value:$dv);
+  let results = (outs Phi_Value:$dk, Phi_Value:$dv, Phi_Value:$c);
   let assemblyFormat = [{
     $direction `(` $q `,` $k `,` $v `)` (`q_exponent` $q_exponent^)? (`k_exponent` $k_exponent^)?
     (`log2_decay` $log2_decay^)? (`mask` $mask^)? `rows` `(` $w `,` $w0 `,` $b `)` `state` $state attr-dict `:`
@@ -234,9 +236,10 @@ def Phi_SoftmaxGradKeyOp : Phi_Op<"softmax_grad_key", [Pure, AttrSizedOperandSeg
 def Phi_ScanGradDecayOp : Phi_Op<"scan_grad_decay", [Pure]> {
   let summary = "the gradient of a causal scan by the base-2 logarithm of its decay";
   let description = [{
-    With c_ij the weight of key j at query i times its gradient, r_i = sum_j c_ij and c_j = sum_i c_ij, step t is felt by the
-    pairs j < t <= i: ln 2 times the sum of r_i - c_i over all i >= t, kept in float64. 0 where the step forgets all or the
-    token is masked.
+    With c_ij the weight of key j at query i times its gradient, step t is felt by the pairs j < t <= i: ln 2 times the sum of
+    r_i - c_i over all i >= t, kept in float64, where r_i is the sum of c_ij over the keys j < i, and c_j over the queries
+    i > j. No pair i = j is in them: it would cancel, but for a rounding that a weak decay makes large. 0 where the step
+    forgets all or the token is masked.
   }];
   let arguments = (ins Phi_Value:$r, Phi_Value:$c, Phi_Value:$log2_decay, Optional<Phi_Value>:$mask);
   let results = (outs Phi_Value:$result);

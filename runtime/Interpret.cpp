@@ -218,4 +218,37 @@ std::vector<double> interpretLoss(const Compiled &compiled, const std::string &n
   return reference::loss(compiled.instance, name, tensors, heads).data;
 }
 
+Parameters interpretLossGradient(const Compiled &compiled, const LossInfo &loss, const Parameters &parameters,
+                                 const Tensor &noise, int64_t heads) {
+  Tensors given;
+  addSamplerParameters(compiled, parameters, heads, given);
+  given[loss.name + ".noise"] = toArray(noise);
+  Duals tensors;
+  for (const auto &[name, array] : given)
+    tensors[name] = lift(array);
+  Parameters gradients;
+  for (const SamplerInfo &sampler : compiled.instance.samplers) {
+    if (sampler.name != loss.p && sampler.name != loss.q)
+      continue;
+    for (const std::string &name : sampler.parameters) {
+      reference::Array<Dual> &array = tensors.at(name);
+      // Heads do not meet: the same entry of each is done in one run.
+      const std::size_t items = sampler.shared ? 1 : static_cast<std::size_t>(heads);
+      const std::size_t entries = items ? array.data.size() / items : 0;
+      Array gradient(array.shape);
+      for (std::size_t entry = 0; entry < entries; ++entry) {
+        for (std::size_t item = 0; item < items; ++item)
+          array.data[item * entries + entry].tangent = 1;
+        const std::vector<Dual> values = reference::loss(compiled.instance, loss.name, tensors, heads).data;
+        for (std::size_t i = 0; i < values.size(); ++i)
+          gradient.data[(items == 1 ? 0 : i) * entries + entry] += values[i].tangent;
+        for (std::size_t item = 0; item < items; ++item)
+          array.data[item * entries + entry].tangent = 0;
+      }
+      gradients.set("grad." + name, toTensor(gradient, compiled.options.dtype));
+    }
+  }
+  return gradients;
+}
+
 } // namespace yaglom::runtime

@@ -27,4 +27,9 @@ void interpretDraws(const Compiled &compiled, Parameters &parameters, const Para
 std::vector<double> interpretLoss(const Compiled &compiled, const std::string &name, const Parameters &parameters,
                                   const Tensor &noise, int64_t heads);
 
+/// Gradients of the sum of the loss over heads, as Kernel::lossGradient gives them, by dual numbers: a run for each entry of
+/// one head. Throws Error.
+Parameters interpretLossGradient(const Compiled &compiled, const LossInfo &loss, const Parameters &parameters,
+                                 const Tensor &noise, int64_t heads);
+
 } // namespace yaglom::runtime

@@ -4,6 +4,7 @@
 #include "runtime/Arguments.h"
 #include "runtime/Backward.h"
 #include "runtime/Draw.h"
+#include "runtime/Interpret.h"
 #include "runtime/Launch.h"
 #include "runtime/Prepare.h"
 
@@ -184,8 +185,12 @@ private:
 Gradients Kernel::lossGradient(const std::string &name, const Parameters &parameters, uint64_t seed) const {
   const Compiled &compiled = *impl->compiled;
   const std::size_t index = runtime::findLoss(compiled.instance, name);
-  if (compiled.isReference())
-    throw Error("gradients of losses are compiled: ask a kernel for the host");
+  if (compiled.isReference()) {
+    const LossInfo &loss = compiled.instance.losses[index];
+    const int64_t heads = loss.shared ? 1 : runtime::countHeads(compiled, parameters);
+    return runtime::interpretLossGradient(
+        compiled, loss, parameters, runtime::findNoise(compiled, loss.name + ".noise", parameters, heads, seed), heads);
+  }
   return LossGradient(compiled, index, parameters, seed).run();
 }
 

@@ -3,9 +3,9 @@
 #include "bench/Peak.h"
 #include "bench/Subject.h"
 #include "runtime/Pool.h"
+#include "support/Memory.h"
 #include "tools/Commands.h"
 #include "tools/Json.h"
-#include "tools/Memory.h"
 
 #include <fmt/format.h>
 
@@ -24,7 +24,8 @@ struct Measurement {
   double gflop = 0; ///< necessary work of a launch
   int64_t extraBytes = 0;
   double backwardMs = 0; ///< median, when asked for
-  double toForward = 0;  ///< forward and backward together, in forward passes
+  double bothMs = 0;     ///< forward, which fills the residual if there is one, and backward
+  double toForward = 0;  ///< the same in forward passes that keep nothing
 };
 
 double median(std::vector<double> values) {
@@ -78,7 +79,7 @@ Measurement measure(const Kernel &kernel, const BenchOptions &options, int threa
   const int repeats = static_cast<int>(std::clamp(5 / once, 1.0, 10000.0));
   const double window = std::clamp(once * repeats, 5.0, 50.0);
   const auto peakNow = [&] { return bench::measurePeakGflops(threads, options.compile.dtype, window); };
-  std::vector<double> times, peaks, shares, backwards, ratios;
+  std::vector<double> times, peaks, shares, backwards, both, ratios;
   Residual residual(std::max<int64_t>(options.residual, 1));
   if (options.backward)
     trainingStep(subject, options, threads, result.medianMs, residual); // compiles
@@ -92,7 +93,8 @@ Measurement measure(const Kernel &kernel, const BenchOptions &options, int threa
     if (options.backward) {
       double forward = times.back();
       backwards.push_back(trainingStep(subject, options, threads, forward, residual));
-      ratios.push_back((forward + backwards.back()) / times.back());
+      both.push_back(forward + backwards.back());
+      ratios.push_back(both.back() / times.back());
       spent += backwards.back();
     }
     peak = next;
@@ -103,6 +105,7 @@ Measurement measure(const Kernel &kernel, const BenchOptions &options, int threa
   result.shareOfPeak = median(shares);
   if (options.backward) {
     result.backwardMs = median(backwards);
+    result.bothMs = median(both);
     result.toForward = median(ratios);
   }
   return result;
@@ -141,6 +144,7 @@ JsonObject toJson(const BenchOptions &options, const Kernel &kernel, const Measu
       .add("compile_ms", kernel.compileMilliseconds());
   if (options.backward)
     object.add("backward_ms_median", measured.backwardMs)
+        .add("both_ms_median", measured.bothMs)
         .add("both_to_forward", measured.toForward)
         .add("residual", options.residual);
   return object;

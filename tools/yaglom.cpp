@@ -92,6 +92,18 @@ void addDescribe(CLI::App &app, Action &action) {
   command->callback([options, &action] { action = [options] { return describe(*options); }; });
 }
 
+/// Given twice, it would ask for what there is not.
+CLI::Option *addBackward(CLI::App &command, bool &backward, const std::string &description) {
+  return command.add_flag_function(
+      "--backward",
+      [&backward](int64_t times) {
+        if (times > 1)
+          throw CLI::ValidationError("--backward", "second derivatives are not supported: give it once");
+        backward = true;
+      },
+      description);
+}
+
 void addResidual(CLI::App &command, int64_t &interval) {
   command.add_option("--residual", interval, "Keep the state before every K-th chunk for the gradient (none)")
       ->check(CLI::PositiveNumber)
@@ -119,7 +131,7 @@ void addEmit(CLI::App &app, Action &action) {
       ->required()
       ->check(CLI::IsMember(kStages))
       ->type_name("STAGE");
-  CLI::Option *backward = command->add_flag("--backward", options->backward, "The gradient's program");
+  CLI::Option *backward = addBackward(*command, options->backward, "The gradient's program");
   command->add_flag("--residual", options->residual, "The gradient's program that takes a residual")->needs(backward);
   command->callback([options, &action] { action = [options] { return emit(*options); }; });
 }
@@ -134,7 +146,7 @@ void addRun(CLI::App &app, Action &action) {
   command->add_option("--output", options->output, "Where O goes (safetensors)")->required()->type_name("FILE");
   addExecution(*command, options->compile, options->threads);
   command->add_option("--seed", options->seed, "Of parameters and draws that the input file lacks (0)")->type_name("S");
-  command->add_flag("--backward", options->backward, "Also reads grad.O and writes grad.NAME for every tensor");
+  addBackward(*command, options->backward, "Also reads grad.O and writes grad.NAME for every tensor");
   addResidual(*command, options->residual);
   command->add_flag("--draws", options->writeDraws, "Also writes draw.NAME for every draw");
   command->add_option("--loss", options->losses, "Also writes loss.NAME")->type_name("NAME");
@@ -150,7 +162,7 @@ void addBench(CLI::App &app, Action &action) {
   command->add_option("--batch", options->batch, "Batch (1)")->check(CLI::PositiveNumber)->type_name("B");
   command->add_option("--heads", options->heads, "Heads (8)")->check(CLI::PositiveNumber)->type_name("H");
   command->add_option("--length", options->length, "Tokens (4096)")->check(CLI::PositiveNumber)->type_name("N");
-  command->add_flag("--backward", options->backward, "Also measures the gradient, in turns with the forward pass");
+  addBackward(*command, options->backward, "Also measures the gradient, in turns with the forward pass");
   addResidual(*command, options->residual);
   command->add_option("--seconds", options->seconds, "How long to measure (2)")
       ->check(CLI::PositiveNumber)

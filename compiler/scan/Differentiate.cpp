@@ -125,8 +125,8 @@ static ArrayAttr reversedState(OpBuilder &b, phi::ScanOp op) {
 void Differentiator::pullBackScan(phi::ScanOp op, Value dy) {
   Type scalar = typed({}, dy);
   auto query = phi::ScanGradQueryOp::create(
-      b, loc, TypeRange{op.getQ().getType(), scalar, scalar, op.getType(), scalar, scalar}, op.getQ(), op.getK(),
-      op.getV(), op.getScale(), op.getQExponent(), op.getKExponent(), op.getLog2Decay(), op.getMask(), dy,
+      b, loc, TypeRange{op.getQ().getType(), scalar, scalar, op.getType(), scalar, scalar, scalar}, op.getQ(),
+      op.getK(), op.getV(), op.getScale(), op.getQExponent(), op.getKExponent(), op.getLog2Decay(), op.getMask(), dy,
       op.getDirectionAttr(), op.getNormalizeAttr(), op.getThresholdAttr(), op.getStateAttr());
   auto byExponent = [&](Value feature, Value gradient) {
     Type type = feature.getType();
@@ -139,7 +139,7 @@ void Differentiator::pullBackScan(phi::ScanOp op, Value dy) {
     add(exponent, byExponent(op.getQ(), query.getDq()));
   else if (exponent)
     add(exponent, mul(scalar, query.getT(), filled(scalar, std::numbers::ln2)));
-  auto key = phi::ScanGradKeyOp::create(b, loc, TypeRange{op.getK().getType(), op.getV().getType()}, op.getQ(),
+  auto key = phi::ScanGradKeyOp::create(b, loc, TypeRange{op.getK().getType(), op.getV().getType(), scalar}, op.getQ(),
                                         op.getK(), op.getV(), op.getQExponent(), op.getKExponent(), op.getLog2Decay(),
                                         op.getMask(), query.getW(), query.getW0(), query.getB(), op.getDirectionAttr(),
                                         op.getNormalizeAttr(), reversedState(b, op));
@@ -147,14 +147,9 @@ void Differentiator::pullBackScan(phi::ScanOp op, Value dy) {
   if (op.getKExponent())
     add(op.getKExponent(), byExponent(op.getK(), key.getDk()));
   add(op.getV(), key.getDv());
-  if (!op.getLog2Decay())
-    return;
-  auto weighed = [&](Value feature, Value gradient) {
-    return phi::SumOp::create(b, loc, scalar, mul(feature.getType(), feature, gradient)).getResult();
-  };
-  add(op.getLog2Decay(),
-      phi::ScanGradDecayOp::create(b, loc, scalar, weighed(op.getQ(), query.getDq()), weighed(op.getK(), key.getDk()),
-                                   op.getLog2Decay(), op.getMask()));
+  if (op.getLog2Decay())
+    add(op.getLog2Decay(),
+        phi::ScanGradDecayOp::create(b, loc, scalar, query.getR(), key.getC(), op.getLog2Decay(), op.getMask()));
 }
 
 void Differentiator::pullBackSoftmax(phi::SoftmaxAttentionOp op, Value dy) {
@@ -272,6 +267,10 @@ struct DifferentiatePass : impl::DifferentiateBase<DifferentiatePass> {
   void runOnOperation() override {
     Builder b(&getContext());
     for (func::FuncOp function : llvm::to_vector(getOperation().getOps<func::FuncOp>())) {
+      if (function->hasAttr(kGradientAttr)) {
+        function.emitError("is a gradient already: second derivatives are not supported");
+        return signalPassFailure();
+      }
       func::FuncOp gradient = function.clone();
       gradient.setName(function.getName() == kForward ? kBackward.str()
                                                       : function.getName().str() + kGradientSuffix.str());

@@ -91,6 +91,24 @@ void BackwardBuilder::collect() {
       each.state = ScanState::initial(b, operandsOf(each.op));
 }
 
+void BackwardBuilder::findMask() {
+  llvm::SetVector<Value> masks;
+  formula.walk([&](Operation *op) {
+    if (auto half = dyn_cast<phi::ScanGradKeyOp>(op))
+      masks.insert(half.getMask());
+    else if (auto half = dyn_cast<phi::SoftmaxGradKeyOp>(op))
+      masks.insert(half.getMask());
+  });
+  if (masks.size() == 1)
+    keyMask = masks.front();
+}
+
+/// Derivatives at a masked key may be NaN, which a gradient of 0 does not undo.
+void BackwardBuilder::leaveOut(Rows &keys) {
+  if (keyMask)
+    keys.mask = keys.spread(keyMask);
+}
+
 Value BackwardBuilder::validRows(Value first, Value count) {
   Value left = arith::SubIOp::create(b, loc, count, first);
   return arith::MinUIOp::create(b, loc, left, tile::index(b, loc, schedule.chunk));
@@ -222,6 +240,7 @@ Value BackwardBuilder::lowerKeyOp(Operation *op, Rows &queries, Rows &keys) {
                                        : KeyGradTiler::wholeChunk(half, b, each.state, keys);
   keys.set(half.getDk(), gradient.dk);
   keys.set(half.getDv(), gradient.dv);
+  keys.set(half.getC(), gradient.c);
   return {};
 }
 
@@ -229,7 +248,9 @@ Value BackwardBuilder::lowerKeyOp(Operation *op, Rows &queries, Rows &keys) {
 void BackwardBuilder::storeRows(Side side, Rows &rowsOfSide) {
   for (auto [value, target] : results)
     if (prologue.sides.of(value) == side)
-      phi::StoreRowsOp::create(b, loc, rowsOfSide.spread(value), target, rowsOfSide.first, rowsOfSide.valid);
+      phi::StoreRowsOp::create(b, loc,
+                               rowsOfSide.mask ? rowsOfSide.masked(rowsOfSide.spread(value)) : rowsOfSide.spread(value),
+                               target, rowsOfSide.first, rowsOfSide.valid);
 }
 
 /// A state that nobody read advances all the same.
@@ -261,6 +282,7 @@ void BackwardBuilder::reverseLoop() {
       }
     };
     lend(queries);
+    leaveOut(keys);
     keys.lowerAttention = [&](Operation *op) -> Value {
       auto half = dyn_cast<phi::SoftmaxGradKeyOp>(op);
       if (!half)
@@ -297,6 +319,7 @@ void BackwardBuilder::storeValues() {
 void BackwardBuilder::build() {
   makeFunction();
   collect();
+  findMask();
   if (takesStates == "segments") {
     sweep();
   } else {

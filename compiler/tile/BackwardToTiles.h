@@ -36,6 +36,8 @@ private:
   // BackwardToTiles.cpp
   void makeFunction();
   void collect();
+  void findMask();
+  void leaveOut(Rows &keys);
   mlir::Value validRows(mlir::Value first, mlir::Value count);
   Stateful *find(mlir::Operation *op);
   void keyLoop();
@@ -65,6 +67,7 @@ private:
   mlir::Operation *anchor = nullptr; ///< the prologue ends here
   unsigned inputs = 0;               ///< arguments that gradients are made for
   mlir::Value rows, keyRows, position, segmentRows;
+  mlir::Value keyMask; ///< of every attention, or null: a key that none of them sees has no gradient, whatever it holds
   llvm::StringRef takesStates;             ///< "", "segments" or "last"
   llvm::MapVector<int64_t, KeptScan> kept; ///< by the offset of the state
   llvm::SmallVector<std::pair<mlir::Value, mlir::Value>>

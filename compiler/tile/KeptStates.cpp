@@ -131,6 +131,7 @@ void BackwardBuilder::sweep() {
           queries.set(row, tile::onlyRows(b, loc, queries.spread(row), arith::CmpIPredicate::ult, valid));
       return tile;
     };
+    leaveOut(keys);
     keys.lowerAttention = [&](Operation *op) { return lowerKeyOp(op, queries, keys); };
     storeRows(Side::Query, queries);
     storeRows(Side::Key, keys);

@@ -239,6 +239,15 @@ Value QueryScale::pullBackFeatures(Value y, int64_t row) {
   });
 }
 
+Value QueryScale::pullBackSum(Value sum, int64_t row) {
+  if (!shift || scan.normalize != "none")
+    return sum;
+  int64_t rows = tile::shapeOf(sum)[0];
+  return tile::pointwise(
+      b, loc, {rows}, {{sum, {0}}, {rowOf(shift, row, rows), {0}}},
+      [](OpBuilder &in, Location at, ValueRange v) -> Value { return phi::LdexpOp::create(in, at, v[0], v[1]); });
+}
+
 Value QueryScale::baseOfRows() {
   bool none = scan.normalize == "none";
   Value whole = base;

@@ -29,6 +29,8 @@ public:
   Gradients pullBack(mlir::Value grad, mlir::Value N, mlir::Value D, int64_t row);
   /// The gradient of the rows' mantissas from y, that of their features before scaling.
   mlir::Value pullBackFeatures(mlir::Value y, int64_t row);
+  /// The same for a sum over their features.
+  mlir::Value pullBackSum(mlir::Value sum, int64_t row);
   /// What multiplies the rows' features beside a whole power of 2, [rows], or null.
   mlir::Value partOf(int64_t row, int64_t rows) { return leftover ? rowOf(leftover, row, rows) : mlir::Value(); }
   /// b of phi.scan_grad_query, [chunk].

@@ -199,11 +199,21 @@ Value Rows::tokenSum(phi::TokenSumOp op) {
   return tile::reduce(b, loc, masked(tile(x)), 0, tile::Reduction::Sum);
 }
 
-/// Rows past the end of the sequence are 0.
 Value Rows::masked(Value x) {
-  if (x.getDefiningOp<phi::LoadRowsOp>())
-    return x;
-  return tile::onlyRows(b, x.getLoc(), x, arith::CmpIPredicate::ult, valid);
+  if (!mask)
+    return x.getDefiningOp<phi::LoadRowsOp>() ? x : tile::onlyRows(b, x.getLoc(), x, arith::CmpIPredicate::ult, valid);
+  tile::Axes axes;
+  for (unsigned i = 0; i < tile::shapeOf(x).size(); ++i)
+    axes.push_back(i);
+  return tile::pointwise(b, x.getLoc(), tile::shapeOf(x), {{x, axes}, {mask, {0}}},
+                         [&](OpBuilder &in, Location at, ValueRange e) -> Value {
+                           Value i = linalg::IndexOp::create(in, at, 0);
+                           Value zero = tile::number(in, at, e[1].getType(), 0);
+                           Value counts = arith::AndIOp::create(
+                               in, at, arith::CmpIOp::create(in, at, arith::CmpIPredicate::ult, i, valid),
+                               arith::CmpFOp::create(in, at, arith::CmpFPredicate::UNE, e[1], zero));
+                           return select(counts, phi::Scalar(in, at, e[0]), phi::Scalar(in, at, zero));
+                         });
 }
 
 Value Rows::matVec(OpBuilder &at, phi::MatVecOp op) {

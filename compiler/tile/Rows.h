@@ -39,12 +39,15 @@ public:
   mlir::Value tokenSum(phi::TokenSumOp op);
   /// States the tile of a value that is not a formula of rows: the result of an attention.
   void set(mlir::Value row, mlir::Value tile) { tiles[row] = tile; }
+  /// Rows that count: 0 where they lie past the end of the sequence, or where `mask` is 0.
+  mlir::Value masked(mlir::Value x);
   bool perToken(mlir::Value row) { return prologue.sides.perToken(row); }
   /// What to call on an attention op that has no tile yet. With several results it states the tiles of all by set().
   std::function<mlir::Value(mlir::Operation *)> lowerAttention;
 
   const int64_t chunk;
   const mlir::Value first, valid;
+  mlir::Value mask; ///< [chunk] or null: of keys that every attention leaves out, where it is 0
 
 private:
   mlir::Value build(mlir::OpBuilder &at, mlir::Operation *op);
@@ -57,7 +60,6 @@ private:
   mlir::Value sumTo(mlir::OpBuilder &at, phi::SumToOp op);
   mlir::Value firstMax(mlir::OpBuilder &at, phi::FirstMaxOp op);
   mlir::Value outerProducts(mlir::OpBuilder &at, mlir::Value x, mlir::Value y, mlir::Location loc);
-  mlir::Value masked(mlir::Value x);
   mlir::Value norm(mlir::OpBuilder &at, mlir::Value x, mlir::Location loc);
   mlir::Value unit(mlir::OpBuilder &at, phi::UnitOp op);
   mlir::Value stack(mlir::OpBuilder &at, phi::StackOp op);

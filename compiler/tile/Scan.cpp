@@ -185,18 +185,23 @@ Value ScanTiler::scaledKeys(Value a) {
   });
 }
 
-/// Whether an entry of x [chunk, ...] is not finite: it would cross the diagonal as 0 * NaN.
-Value ScanTiler::holdsNonFinite(Value x) {
-  Value zeros = tile::map(b, loc, tile::shapeOf(x), {{x, {0, 1}}}, [](Entries e) { return e[0] * e[0].constant(0); });
-  Value sums = tile::reduce(b, loc, zeros, 0, Reduction::Sum);
-  Value sum = tile::scalar(b, loc, tile::reduce(b, loc, sums, 0, Reduction::Sum));
-  return arith::CmpFOp::create(b, loc, arith::CmpFPredicate::UNE, sum, tile::number(b, loc, element, 0));
+/// Whether a value or a feature is not finite: it would cross the diagonal as 0 * NaN. An exponent of -inf is a feature of 0.
+Value ScanTiler::holdsNonFiniteRows() {
+  Value any = arith::OrIOp::create(b, loc, tile::holdsNonFinite(b, loc, v), tile::holdsNonFinite(b, loc, k));
+  if (!exponent)
+    return any;
+  Axes axes = byFeature ? Axes{0, 1} : Axes{0};
+  Value bounded = tile::map(b, loc, tile::shapeOf(exponent), {{exponent, axes}}, [&](Entries e) {
+    Scalar low = e[0].constant(lowExponent(element));
+    return select(e[0] < low, low, e[0]);
+  });
+  return arith::OrIOp::create(b, loc, any, tile::holdsNonFinite(b, loc, bounded));
 }
 
 Value ScanTiler::causalChunk(ScanState &state, Rows &queries) {
   QueryScale query(scan, b, queries);
   auto [results, fk] = overRanges(
-      state, holdsNonFinite(v), {tile::empty(b, loc, {chunk, width}, element)},
+      state, tile::holdsNonFinite(b, loc, v), {tile::empty(b, loc, {chunk, width}, element)},
       [&](const ScanState &inside, Value scaled, const Range &range, ValueRange old) -> llvm::SmallVector<Value> {
         query.scale(inside.a, whole, fraction);
         return {triangle(inside, scaled, range, query, old[0])};

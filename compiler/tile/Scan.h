@@ -47,7 +47,7 @@ protected:
   mlir::Value largestExponent(mlir::Value bound);
   mlir::Value largest(mlir::Value x, mlir::Value y);
   mlir::Value scaledKeys(mlir::Value a);
-  mlir::Value holdsNonFinite(mlir::Value x);
+  mlir::Value holdsNonFiniteRows();
   mlir::Value exceeds(mlir::Value x, mlir::Value y);
   Range nextRange(mlir::Value from, const ScanState &state, mlir::Value nonFinite, mlir::Value most);
   /// What `compute` gives for a range of rows, from the state and the features at the range's scale and what earlier

@@ -27,25 +27,49 @@ Value addOuter(OpBuilder &b, Location loc, Value x, Value y, Value z) {
                    [](Entries e) { return e[0] + e[1] * e[2]; });
 }
 
-/// The gradients of a block of rows: of each row's product with the values, P, summed over the features that it met, and
+/// What a block of rows reads from the state: the gradients of its features but for those it met in its own chunk.
+Value fromState(OpBuilder &b, Location loc, Value rows, Value row0, const ScanState &state) {
+  return addOuter(b, loc, tile::contract(b, loc, {rows, {0, 2}}, {state.S, {1, 2}}, {0, 1}), row0, state.z);
+}
+
+/// The gradients of a block's features: of each row's product with the values, P, summed over the features that it met, and
 /// what it read from the state.
-Value featureGradient(OpBuilder &b, Location loc, Value P, Value features, Value rows, Value row0,
-                      const ScanState &state) {
-  Value y;
-  if (P)
-    y = tile::contract(b, loc, {P, {2, 0}}, {features, {2, 1}}, {0, 1});
-  y = tile::contract(b, loc, {rows, {0, 2}}, {state.S, {1, 2}}, {0, 1}, y);
-  return addOuter(b, loc, y, row0, state.z);
+Value featureGradient(OpBuilder &b, Location loc, Value P, Value met, Value y) {
+  return tile::contract(b, loc, {P, {2, 0}}, {met, {2, 1}}, {0, 1}, y);
+}
+
+/// The sum, for each row of a block, of its weights times their gradients: A and P [met, rows] but for the pairs that are no
+/// pair of two tokens, and the features times what they read from the state.
+Value weighed(OpBuilder &b, Location loc, Value A, Value P, int64_t diagonal, Value features, Value y) {
+  int64_t met = tile::shapeOf(A)[0], count = tile::shapeOf(A)[1];
+  Value pairs = tile::pointwise(
+      b, loc, {met, count}, {{A, {0, 1}}, {P, {0, 1}}}, [&](OpBuilder &in, Location at, ValueRange x) -> Value {
+        Value i = linalg::IndexOp::create(in, at, 0), j = linalg::IndexOp::create(in, at, 1);
+        Value own = arith::AddIOp::create(in, at, j, tile::index(in, at, diagonal));
+        Scalar product = Scalar(in, at, x[0]) * Scalar(in, at, x[1]);
+        return select(arith::CmpIOp::create(in, at, arith::CmpIPredicate::ne, i, own), product, product.constant(0));
+      });
+  Value past =
+      tile::map(b, loc, tile::shapeOf(y), {{features, {0, 1}}, {y, {0, 1}}}, [](Entries e) { return e[0] * e[1]; });
+  return tile::map(
+      b, loc, {count},
+      {{tile::reduce(b, loc, pairs, 0, Reduction::Sum), {0}}, {tile::reduce(b, loc, past, 1, Reduction::Sum), {0}}},
+      [](Entries e) { return e[0] + e[1]; });
 }
 
 } // namespace
 
 QueryGradient QueryGradTiler::causalChunk(ScanState &state, Rows &queries, Value grad) {
   QueryScale query(scan, b, queries);
-  Value nonFinite = arith::OrIOp::create(b, loc, holdsNonFinite(v), holdsNonFinite(k));
+  Value nonFinite = holdsNonFiniteRows();
   Value one = tile::empty(b, loc, {chunk}, element);
-  QueryGradient empty{tile::empty(b, loc, {chunk, features}, element), one, one,
-                      tile::empty(b, loc, {chunk, width}, element),    one, one};
+  QueryGradient empty{tile::empty(b, loc, {chunk, features}, element),
+                      one,
+                      one,
+                      tile::empty(b, loc, {chunk, width}, element),
+                      one,
+                      one,
+                      one};
   auto [results, fk] = overRanges(state, nonFinite, empty.values(),
                                   [&](const ScanState &inside, Value scaled, const Range &range, ValueRange old) {
                                     query.scale(inside.a, whole, fraction);
@@ -58,10 +82,10 @@ QueryGradient QueryGradTiler::causalChunk(ScanState &state, Rows &queries, Value
 QueryGradient QueryGradTiler::rows(const ScanState &state, Value fk, const Range &range, QueryScale &query, Value grad,
                                    QueryGradient old) {
   int64_t granule = std::min(schedule.granule, chunk);
-  Value values = tile::onlyRows(b, loc, v, arith::CmpIPredicate::ult, range.to), past;
+  Value values = tile::onlyRows(b, loc, v, arith::CmpIPredicate::ult, range.to), sums;
   fk = tile::onlyRows(b, loc, fk, arith::CmpIPredicate::ult, range.to);
   if (state.z)
-    past = tile::contract(b, loc, {query.features(), {0, 1}}, {state.z, {1}}, {0});
+    sums = tile::contract(b, loc, {query.features(), {0, 1}}, {state.z, {1}}, {0});
   QueryGradient result = old;
   // Rows before the range keep what an earlier range gave them.
   auto put = [&](Value &whole, Value before, Value now, int64_t row) {
@@ -92,13 +116,16 @@ QueryGradient QueryGradTiler::rows(const ScanState &state, Value fk, const Range
     if (state.z)
       D = tile::map(
           b, loc, {count},
-          {{tile::reduce(b, loc, A, 0, Reduction::Sum), {0}}, {tile::slice(b, loc, past, {row}, {count}), {0}}},
+          {{tile::reduce(b, loc, A, 0, Reduction::Sum), {0}}, {tile::slice(b, loc, sums, {row}, {count}), {0}}},
           [](Entries e) { return e[0] + e[1]; });
     QueryScale::Gradients g = query.pullBack(tile::slice(b, loc, grad, {row, 0}, {count, width}), N, D, row);
     if (!g.w0)
       g.w0 = tile::filled(b, loc, {count}, element, 0);
     Value P = upToDiagonal(tile::contract(b, loc, {early, {0, 2}}, {g.w, {1, 2}}, {0, 1}), state.z ? g.w0 : Value());
-    Value y = featureGradient(b, loc, P, near, g.w, g.w0, state);
+    Value past = fromState(b, loc, g.w, g.w0, state), y = featureGradient(b, loc, P, near, past);
+    Value r = scan.log2Decay ? query.pullBackSum(weighed(b, loc, A, P, row, fq, past), row)
+                             : tile::filled(b, loc, {count}, element, 0);
+    put(result.r, old.r, r, row);
     put(result.dq, old.dq, query.pullBackFeatures(y, row), row);
     put(result.dscale, old.dscale, g.dscale, row);
     put(result.t, old.t, g.t, row);
@@ -120,8 +147,8 @@ QueryGradient QueryGradTiler::wholeChunk(const ScanOperands &scan, OpBuilder &bo
   QueryScale::Gradients g = query.pullBack(grad, N, D, 0);
   if (!g.w0)
     g.w0 = tile::filled(body, loc, {queries.chunk}, scan.element(), 0);
-  Value y = featureGradient(body, loc, {}, {}, g.w, g.w0, state);
-  return {query.pullBackFeatures(y, 0), g.dscale, g.t, g.w, g.w0, query.baseOfRows()};
+  Value y = fromState(body, loc, g.w, g.w0, state), none = tile::filled(body, loc, {queries.chunk}, scan.element(), 0);
+  return {query.pullBackFeatures(y, 0), g.dscale, g.t, g.w, g.w0, query.baseOfRows(), none};
 }
 
 KeyGradTiler::KeyGradTiler(phi::ScanGradKeyOp op, OpBuilder &body, Rows &queries, const Schedule &schedule)
@@ -205,17 +232,18 @@ KeyGradient KeyGradTiler::causalChunk(ScanState &state, Rows &keys) {
   std::pair<Value, Value> own = decay(state, keys);
   QueryScale key(reader(scan), b, keys);
   Value values = keys.spread(scan.values);
-  Value nonFinite = arith::OrIOp::create(b, loc, holdsNonFinite(v), holdsNonFinite(k));
+  Value nonFinite = holdsNonFiniteRows();
   auto [results, fq] = overRanges(
       state, nonFinite,
-      {tile::empty(b, loc, {chunk, features}, element), tile::empty(b, loc, tile::shapeOf(values), element)},
+      {tile::empty(b, loc, {chunk, features}, element), tile::empty(b, loc, tile::shapeOf(values), element),
+       tile::empty(b, loc, {chunk}, element)},
       [&](const ScanState &inside, Value scaled, const Range &range, ValueRange old) -> llvm::SmallVector<Value> {
         key.scale(inside.a, own.first, own.second);
-        KeyGradient gradient = rows(inside, scaled, range, key, values, {old[0], old[1]});
-        return {gradient.dk, gradient.dv};
+        KeyGradient gradient = rows(inside, scaled, range, key, values, {old[0], old[1], old[2]});
+        return {gradient.dk, gradient.dv, gradient.c};
       });
   advance(state, fq);
-  return withoutMasked(scan, b, {results[0], results[1]}, keys);
+  return withoutMasked(scan, b, {results[0], results[1], results[2]}, keys);
 }
 
 /// A masked key has no gradient, whatever it holds.
@@ -224,10 +252,11 @@ KeyGradient KeyGradTiler::withoutMasked(const ScanOperands &scan, OpBuilder &b, 
     return gradient;
   Value keyMask = keys.spread(scan.keyMask);
   auto kept = [&](Value x) {
-    return tile::map(b, scan.loc, tile::shapeOf(x), {{x, {0, 1}}, {keyMask, {0}}},
+    Axes axes = tile::shapeOf(x).size() == 1 ? Axes{0} : Axes{0, 1};
+    return tile::map(b, scan.loc, tile::shapeOf(x), {{x, axes}, {keyMask, {0}}},
                      [](Entries e) { return select(e[1] == e[1].constant(0), e[0].constant(0), e[0]); });
   };
-  return {kept(gradient.dk), kept(gradient.dv)};
+  return {kept(gradient.dk), kept(gradient.dv), kept(gradient.c)};
 }
 
 KeyGradient KeyGradTiler::rows(const ScanState &state, Value fq, const Range &range, QueryScale &key, Value values,
@@ -267,8 +296,15 @@ KeyGradient KeyGradTiler::rows(const ScanState &state, Value fq, const Range &ra
     put(result.dv, old.dv, key.finish(dv, {}, row), row);
     Value extra = weights ? tile::slice(b, loc, weights, {row}, {left}) : Value();
     Value P = fromDiagonal(tile::contract(b, loc, {seen, {0, 2}}, {own, {1, 2}}, {0, 1}), extra);
-    Value y = featureGradient(b, loc, P, near, own, w0 ? tile::filled(b, loc, {count}, element, 1) : Value(), state);
-    put(result.dk, old.dk, finishKeys(b, loc, key, y, row), row);
+    Value past = fromState(b, loc, own, w0 ? tile::filled(b, loc, {count}, element, 1) : Value(), state);
+    put(result.dk, old.dk, finishKeys(b, loc, key, featureGradient(b, loc, P, near, past), row), row);
+    Value c = tile::filled(b, loc, {count}, element, 0);
+    if (scan.keyLog2Decay) {
+      c = key.pullBackSum(weighed(b, loc, A, P, 0, fk, past), row);
+      if (Value part = key.partOf(row, count))
+        c = tile::map(b, loc, {count}, {{c, {0}}, {part, {0}}}, [](Entries e) { return e[0] * e[1]; });
+    }
+    put(result.c, old.c, c, row);
   }
   return result;
 }
@@ -280,8 +316,11 @@ KeyGradient KeyGradTiler::wholeChunk(phi::ScanGradKeyOp op, OpBuilder &body, con
   key.scale(state.a, {}, {});
   Value dv = tile::contract(body, loc, {key.features(), {0, 2}}, {state.S, {2, 1}}, {0, 1});
   Value one = state.z ? tile::filled(body, loc, {keys.chunk}, scan.element(), 1) : Value();
-  Value y = featureGradient(body, loc, {}, {}, keys.spread(scan.values), one, state);
-  return withoutMasked(scan, body, {finishKeys(body, loc, key, y, 0), key.finish(dv, {}, 0)}, keys);
+  Value y = fromState(body, loc, keys.spread(scan.values), one, state);
+  return withoutMasked(scan, body,
+                       {finishKeys(body, loc, key, y, 0), key.finish(dv, {}, 0),
+                        tile::filled(body, loc, {keys.chunk}, scan.element(), 0)},
+                       keys);
 }
 
 Value decayGradient(phi::ScanGradDecayOp op, OpBuilder &b, Value &total, Rows &queries, Rows &keys) {

@@ -8,14 +8,14 @@ namespace yaglom::compiler {
 
 /// Tiles of the results of phi.scan_grad_query, in its order, [chunk, ...] each.
 struct QueryGradient {
-  mlir::Value dq, dscale, t, w, w0, b;
-  llvm::SmallVector<mlir::Value> values() const { return {dq, dscale, t, w, w0, b}; }
-  static QueryGradient from(mlir::ValueRange v) { return {v[0], v[1], v[2], v[3], v[4], v[5]}; }
+  mlir::Value dq, dscale, t, w, w0, b, r;
+  llvm::SmallVector<mlir::Value> values() const { return {dq, dscale, t, w, w0, b, r}; }
+  static QueryGradient from(mlir::ValueRange v) { return {v[0], v[1], v[2], v[3], v[4], v[5], v[6]}; }
 };
 
 /// Tiles of the results of phi.scan_grad_key.
 struct KeyGradient {
-  mlir::Value dk, dv;
+  mlir::Value dk, dv, c;
 };
 
 class QueryGradTiler : public ScanTiler {

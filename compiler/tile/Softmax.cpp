@@ -114,36 +114,24 @@ Value SoftmaxTiler::outputs(const Online &rows) {
                    [](Entries e) { return select(e[1] == e[1].constant(0), e[1], e[0] / e[1]); });
 }
 
-/// Whether an entry of the chunk's own keys or values is not finite: it must not reach earlier rows as 0 * NaN.
-Value SoftmaxTiler::holdsNonFinite(Rows &own, Value row) {
-  Value x = own.spread(row);
-  Value zeros = tile::map(b, loc, tile::shapeOf(x), {{x, {0, 1}}}, [](Entries e) { return e[0] * e[0].constant(0); });
-  Value sums = tile::reduce(b, loc, zeros, 0, Reduction::Sum);
-  Value sum = tile::scalar(b, loc, tile::reduce(b, loc, sums, 0, Reduction::Sum));
-  return arith::CmpFOp::create(b, loc, arith::CmpFPredicate::UNE, sum, tile::number(b, loc, element, 0));
-}
-
-/// What `compute` gives for the chunk's rows, given the end of the keys they read: all rows at a time, or one by one when
-/// `single` holds.
-llvm::SmallVector<Value> SoftmaxTiler::overRanges(Value single, llvm::ArrayRef<Value> empty,
-                                                  llvm::function_ref<llvm::SmallVector<Value>(Value)> compute) {
+llvm::SmallVector<Value> overRanges(OpBuilder &b, Location loc, Value single, Value valid, llvm::ArrayRef<Value> empty,
+                                    llvm::function_ref<llvm::SmallVector<Value>(Value, Value)> compute) {
   llvm::SmallVector<Value> inits{tile::index(b, loc, 0)};
   llvm::append_range(inits, empty);
   auto loop = scf::WhileOp::create(
       b, loc, ValueRange(inits).getTypes(), inits,
       [&](OpBuilder &at, Location l, ValueRange args) {
-        Value more = arith::CmpIOp::create(at, l, arith::CmpIPredicate::ult, args[0], queries.valid);
+        Value more = arith::CmpIOp::create(at, l, arith::CmpIPredicate::ult, args[0], valid);
         scf::ConditionOp::create(at, l, more, args);
       },
       [](OpBuilder &, Location, ValueRange) {});
   b.setInsertionPointToStart(loop.getAfterBody());
   Value from = loop.getAfterArguments()[0];
-  Value to = arith::SelectOp::create(b, loc, single, add(from, tile::index(b, loc, 1)), queries.valid);
+  Value next = arith::AddIOp::create(b, loc, from, tile::index(b, loc, 1));
+  Value to = arith::SelectOp::create(b, loc, single, next, valid);
   llvm::SmallVector<Value> yields{to};
-  for (auto [now, old] :
-       llvm::zip(compute(minimum(add(queries.first, to), count)), loop.getAfterArguments().drop_front())) {
+  for (auto [now, old] : llvm::zip(compute(from, to), loop.getAfterArguments().drop_front()))
     yields.push_back(tile::insertRows(b, loc, now, old, old, 0, arith::CmpIPredicate::uge, from));
-  }
   scf::YieldOp::create(b, loc, yields);
   b.setInsertionPointAfter(loop);
   return llvm::SmallVector<Value>(loop.getResults().drop_front());
@@ -154,8 +142,10 @@ Value SoftmaxTiler::run() {
   if (!operands.causal)
     return outputs(online(q, count));
   Rows own(prologue, b, chunk, queries.first, queries.valid, position);
-  return overRanges(holdsNonFinite(own, operands.v), {tile::empty(b, loc, {chunk, width}, element)},
-                    [&](Value limit) { return llvm::SmallVector<Value>{outputs(online(q, limit))}; })[0];
+  return overRanges(b, loc, tile::holdsNonFinite(b, loc, own.spread(operands.v)), queries.valid,
+                    {tile::empty(b, loc, {chunk, width}, element)}, [&](Value, Value to) {
+                      return llvm::SmallVector<Value>{outputs(online(q, minimum(add(queries.first, to), count)))};
+                    })[0];
 }
 
 Value softmaxChunk(phi::SoftmaxAttentionOp op, OpBuilder &body, Rows &queries, Prologue &prologue, Value count,

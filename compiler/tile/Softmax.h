@@ -27,6 +27,13 @@ struct Online {
 /// q times the scale and log2(e): scores come out in base 2.
 mlir::Value scaledQueries(const SoftmaxOperands &operands, mlir::OpBuilder &b, Rows &queries, mlir::Value q);
 
+/// What `compute` gives for rows from .. to - 1 of the first `valid` ones: all at a time, or one by one when `single` holds.
+/// The results are tiles like those of `empty`; what `compute` gives for other rows is dropped.
+llvm::SmallVector<mlir::Value>
+overRanges(mlir::OpBuilder &b, mlir::Location loc, mlir::Value single, mlir::Value valid,
+           llvm::ArrayRef<mlir::Value> empty,
+           llvm::function_ref<llvm::SmallVector<mlir::Value>(mlir::Value, mlir::Value)> compute);
+
 class SoftmaxTiler {
 public:
   SoftmaxTiler(const SoftmaxOperands &operands, mlir::OpBuilder &b, Rows &queries, Prologue &prologue,
@@ -48,9 +55,6 @@ protected:
   Online keyBlock(const Online &before, mlir::Value q, mlir::Value start, mlir::Value limit);
   Online online(mlir::Value q, mlir::Value limit);
   mlir::Value outputs(const Online &rows);
-  mlir::Value holdsNonFinite(Rows &own, mlir::Value row);
-  llvm::SmallVector<mlir::Value> overRanges(mlir::Value single, llvm::ArrayRef<mlir::Value> empty,
-                                            llvm::function_ref<llvm::SmallVector<mlir::Value>(mlir::Value)> compute);
   mlir::Value minimum(mlir::Value x, mlir::Value y) { return mlir::arith::MinUIOp::create(b, loc, x, y); }
   mlir::Value add(mlir::Value x, mlir::Value y) { return mlir::arith::AddIOp::create(b, loc, x, y); }
 

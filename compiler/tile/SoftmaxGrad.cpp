@@ -35,10 +35,11 @@ llvm::SmallVector<Value> SoftmaxGradTiler::queryChunk(Value gradRow) {
   if (!operands.causal)
     return rowsUpTo(q, grad, count);
   Rows own(prologue, b, chunk, queries.first, queries.valid, position);
-  Value single = arith::OrIOp::create(b, loc, holdsNonFinite(own, operands.v), holdsNonFinite(own, operands.k));
+  Value single = arith::OrIOp::create(b, loc, tile::holdsNonFinite(b, loc, own.spread(operands.v)),
+                                      tile::holdsNonFinite(b, loc, own.spread(operands.k)));
   Value ofOne = tile::empty(b, loc, {chunk}, element);
-  return overRanges(single, {tile::empty(b, loc, tile::shapeOf(q), element), ofOne, ofOne},
-                    [&](Value limit) { return rowsUpTo(q, grad, limit); });
+  return overRanges(b, loc, single, queries.valid, {tile::empty(b, loc, tile::shapeOf(q), element), ofOne, ofOne},
+                    [&](Value, Value to) { return rowsUpTo(q, grad, minimum(add(queries.first, to), count)); });
 }
 
 llvm::SmallVector<Value> SoftmaxGradTiler::rowsUpTo(Value q, Value grad, Value limit) {
@@ -76,34 +77,42 @@ llvm::SmallVector<Value> softmaxGradQueryChunk(phi::SoftmaxGradQueryOp op, OpBui
       .queryChunk(op.getGrad());
 }
 
-llvm::SmallVector<Value> softmaxGradKeyChunk(phi::SoftmaxGradKeyOp op, OpBuilder &b, Rows &keys, Prologue &prologue,
-                                             Value count, Value position, llvm::function_ref<void(Rows &)> lend,
-                                             const Schedule &schedule) {
-  Location loc = op.getLoc();
-  Value k = keys.spread(op.getK()), v = keys.spread(op.getV()),
-        mask = op.getMask() ? keys.spread(op.getMask()) : Value();
-  Type element = tile::elementOf(v);
-  int64_t block = 2 * schedule.chunk, chunk = schedule.chunk;
-  Value size = tile::index(b, loc, block), first = tile::index(b, loc, 0);
-  if (op.getCausal())
-    first = arith::MulIOp::create(b, loc, arith::DivUIOp::create(b, loc, keys.first, size), size);
-  auto loop = scf::ForOp::create(b, loc, first, count, size,
-                                 ValueRange{tile::filled(b, loc, tile::shapeOf(k), element, 0),
-                                            tile::filled(b, loc, tile::shapeOf(v), element, 0)});
-  b.setInsertionPointToStart(loop.getBody());
-  Value start = loop.getInductionVar();
-  Value valid = arith::MinUIOp::create(b, loc, arith::SubIOp::create(b, loc, count, start), size);
-  Rows queries(prologue, b, block, start, valid, position);
-  lend(queries);
-  Value plain = queries.spread(op.getQ()), grad = queries.spread(op.getGrad());
-  Value lse = queries.spread(op.getLse()), delta = queries.spread(op.getDelta());
-  Value q = scaledQueries(SoftmaxOperands::of(op), b, queries, plain);
-  // Weights [query, key].
+namespace {
+
+/// One chunk of keys against blocks of queries.
+class SoftmaxKeyGradTiler {
+public:
+  SoftmaxKeyGradTiler(phi::SoftmaxGradKeyOp op, OpBuilder &b, Rows &keys, Prologue &prologue, Value count,
+                      Value position, llvm::function_ref<void(Rows &)> lend, const Schedule &schedule)
+      : op(op), b(b), loc(op.getLoc()), keys(keys), prologue(prologue), count(count), position(position), lend(lend),
+        chunk(schedule.chunk), block(2 * schedule.chunk), k(keys.spread(op.getK())), v(keys.spread(op.getV())),
+        mask(op.getMask() ? keys.spread(op.getMask()) : Value()), element(tile::elementOf(v)) {}
+
+  llvm::SmallVector<Value> run();
+
+private:
+  llvm::SmallVector<Value> fromQuery(Value least);
+  Value weights(Value q, Value lse, Value start, Value valid);
+
+  phi::SoftmaxGradKeyOp op;
+  OpBuilder &b;
+  Location loc;
+  Rows &keys;
+  Prologue &prologue;
+  Value count, position;
+  llvm::function_ref<void(Rows &)> lend;
+  int64_t chunk, block;
+  Value k, v, mask;
+  Type element;
+};
+
+/// Weights [query, key], 0 where the query does not see the key.
+Value SoftmaxKeyGradTiler::weights(Value q, Value lse, Value start, Value valid) {
   Value s = tile::contract(b, loc, {q, {0, 2}}, {k, {1, 2}}, {0, 1});
   llvm::SmallVector<tile::Operand> parts{{s, {0, 1}}, {lse, {0}}};
   if (mask)
     parts.push_back({mask, {1}});
-  Value p = tile::pointwise(b, loc, {block, chunk}, parts, [&](OpBuilder &in, Location at, ValueRange x) -> Value {
+  return tile::pointwise(b, loc, {block, chunk}, parts, [&](OpBuilder &in, Location at, ValueRange x) -> Value {
     Value i = linalg::IndexOp::create(in, at, 0), j = linalg::IndexOp::create(in, at, 1);
     Value part = arith::AndIOp::create(in, at, arith::CmpIOp::create(in, at, arith::CmpIPredicate::ult, i, valid),
                                        arith::CmpIOp::create(in, at, arith::CmpIPredicate::ult, j, keys.valid));
@@ -118,18 +127,68 @@ llvm::SmallVector<Value> softmaxGradKeyChunk(phi::SoftmaxGradKeyOp op, OpBuilder
           arith::CmpFOp::create(in, at, arith::CmpFPredicate::UNE, x[2], tile::number(in, at, x[2].getType(), 0)));
     return select(part, exp2(score - sum), score.constant(0));
   });
+}
+
+/// The gradients of all keys of the chunk by the queries from `least` on, or by all of them when it is null.
+llvm::SmallVector<Value> SoftmaxKeyGradTiler::fromQuery(Value least) {
+  Value size = tile::index(b, loc, block), first = tile::index(b, loc, 0);
+  if (least)
+    first = arith::MulIOp::create(b, loc, arith::DivUIOp::create(b, loc, least, size), size);
+  auto loop = scf::ForOp::create(b, loc, first, count, size,
+                                 ValueRange{tile::filled(b, loc, tile::shapeOf(k), element, 0),
+                                            tile::filled(b, loc, tile::shapeOf(v), element, 0)});
+  b.setInsertionPointToStart(loop.getBody());
+  Value start = loop.getInductionVar();
+  Value valid = arith::MinUIOp::create(b, loc, arith::SubIOp::create(b, loc, count, start), size);
+  Rows queries(prologue, b, block, start, valid, position);
+  lend(queries);
+  Value plain = queries.spread(op.getQ()), grad = queries.spread(op.getGrad());
+  Value lse = queries.spread(op.getLse()), delta = queries.spread(op.getDelta());
+  Value q = scaledQueries(SoftmaxOperands::of(op), b, queries, plain);
+  Value p = weights(q, lse, start, valid);
   Value products = tile::contract(b, loc, {grad, {0, 2}}, {v, {1, 2}}, {0, 1});
   Value u = tile::map(b, loc, {block, chunk}, {{p, {0, 1}}, {products, {0, 1}}, {delta, {0}}},
                       [](Entries e) { return select(e[0] == e[0].constant(0), e[0], e[0] * (e[1] - e[2])); });
+  // Queries before would cross the diagonal as 0 * NaN.
+  auto late = [&](Value rows) {
+    if (!least)
+      return rows;
+    return tile::pointwise(
+        b, loc, tile::shapeOf(rows), {{rows, {0, 1}}}, [&](OpBuilder &in, Location at, ValueRange x) -> Value {
+          Value i = arith::AddIOp::create(in, at, linalg::IndexOp::create(in, at, 0), start);
+          Scalar row(in, at, x[0]);
+          return select(arith::CmpIOp::create(in, at, arith::CmpIPredicate::uge, i, least), row, row.constant(0));
+        });
+  };
   auto added = [&](Value total, Value weights, Value rows) {
     Value part = tile::contract(b, loc, {weights, {2, 0}}, {rows, {2, 1}}, {0, 1});
     return tile::map(b, loc, tile::shapeOf(total), {{total, {0, 1}}, {part, {0, 1}}},
                      [](Entries e) { return e[0] + e[1]; });
   };
   ValueRange totals = loop.getRegionIterArgs();
-  scf::YieldOp::create(b, loc, ValueRange{added(totals[0], u, plain), added(totals[1], p, grad)});
+  scf::YieldOp::create(b, loc, ValueRange{added(totals[0], u, late(plain)), added(totals[1], p, late(grad))});
   b.setInsertionPointAfter(loop);
   return {loop.getResult(0), loop.getResult(1)};
+}
+
+llvm::SmallVector<Value> SoftmaxKeyGradTiler::run() {
+  if (!op.getCausal())
+    return fromQuery({});
+  Rows own(prologue, b, chunk, keys.first, keys.valid, position);
+  lend(own);
+  Value single = arith::OrIOp::create(b, loc, tile::holdsNonFinite(b, loc, own.spread(op.getQ())),
+                                      tile::holdsNonFinite(b, loc, own.spread(op.getGrad())));
+  return overRanges(b, loc, single, keys.valid,
+                    {tile::empty(b, loc, tile::shapeOf(k), element), tile::empty(b, loc, tile::shapeOf(v), element)},
+                    [&](Value from, Value) { return fromQuery(arith::AddIOp::create(b, loc, keys.first, from)); });
+}
+
+} // namespace
+
+llvm::SmallVector<Value> softmaxGradKeyChunk(phi::SoftmaxGradKeyOp op, OpBuilder &b, Rows &keys, Prologue &prologue,
+                                             Value count, Value position, llvm::function_ref<void(Rows &)> lend,
+                                             const Schedule &schedule) {
+  return SoftmaxKeyGradTiler(op, b, keys, prologue, count, position, lend, schedule).run();
 }
 
 } // namespace yaglom::compiler

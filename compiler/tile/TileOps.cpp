@@ -30,6 +30,14 @@ static Axes allAxes(Value x) {
   return axes;
 }
 
+Value holdsNonFinite(OpBuilder &b, Location loc, Value x) {
+  Value sum =
+      map(b, loc, shapeOf(x), {{x, allAxes(x)}}, [](llvm::ArrayRef<phi::Scalar> e) { return e[0] * e[0].constant(0); });
+  while (!shapeOf(sum).empty())
+    sum = reduce(b, loc, sum, 0, Reduction::Sum);
+  return arith::CmpFOp::create(b, loc, arith::CmpFPredicate::UNE, scalar(b, loc, sum), number(b, loc, elementOf(x), 0));
+}
+
 Value onlyRows(OpBuilder &b, Location loc, Value x, arith::CmpIPredicate which, Value bound) {
   return pointwise(b, loc, shapeOf(x), {{x, allAxes(x)}}, [&](OpBuilder &in, Location at, ValueRange e) -> Value {
     phi::Scalar value(in, at, e[0]);

@@ -40,8 +40,8 @@ func.func @forward(%x: tensor<4xf32> {phi.side = "query"}, %s: tensor<f32>, %unu
 
 // A scan comes back as one scan for each side; exponents take the gradient of their feature.
 // CHECK-LABEL: func @backward
-// CHECK:         %[[DQ:.*]], %{{.*}}, %{{.*}}, %[[W:.*]], %[[W0:.*]], %[[B:.*]] = phi.scan_grad_query "causal"(%arg0, %arg1, %arg2) k_exponent %arg3 grad %arg4
-// CHECK:         %[[DK:.*]], %[[DV:.*]] = phi.scan_grad_key "causal"(%arg0, %arg1, %arg2) k_exponent %arg3 rows(%[[W]], %[[W0]], %[[B]])
+// CHECK:         %[[DQ:.*]], %{{.*}}, %{{.*}}, %[[W:.*]], %[[W0:.*]], %[[B:.*]], %{{.*}} = phi.scan_grad_query "causal"(%arg0, %arg1, %arg2) k_exponent %arg3 grad %arg4
+// CHECK:         %[[DK:.*]], %[[DV:.*]], %{{.*}} = phi.scan_grad_key "causal"(%arg0, %arg1, %arg2) k_exponent %arg3 rows(%[[W]], %[[W0]], %[[B]])
 // The queries have no exponents of their own: the reversed state has one maximum, of -b.
 // CHECK-SAME:      state [tensor<4x3xf32>, tensor<4xf32>, tensor<f32>]
 // CHECK:         %[[KDK:.*]] = phi.mul %arg1, %[[DK]]

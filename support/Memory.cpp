@@ -1,11 +1,11 @@
 // Resident memory of this process from Linux's /proc.
 // SPDX-License-Identifier: Apache-2.0
-#include "tools/Memory.h"
+#include "support/Memory.h"
 
 #include <fstream>
 #include <string>
 
-namespace yaglom::tools {
+namespace yaglom {
 namespace {
 
 int64_t statusBytes(const std::string &field) {
@@ -22,4 +22,4 @@ int64_t residentBytes() { return statusBytes("VmRSS:"); }
 int64_t peakBytes() { return statusBytes("VmHWM:"); }
 void resetPeak() { std::ofstream("/proc/self/clear_refs") << "5"; }
 
-} // namespace yaglom::tools
+} // namespace yaglom

@@ -4,7 +4,7 @@
 
 #include <cstdint>
 
-namespace yaglom::tools {
+namespace yaglom {
 
 /// Bytes resident now; 0 where the system does not tell.
 int64_t residentBytes();
@@ -13,4 +13,4 @@ int64_t residentBytes();
 int64_t peakBytes();
 void resetPeak();
 
-} // namespace yaglom::tools
+} // namespace yaglom
