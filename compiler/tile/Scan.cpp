@@ -47,7 +47,7 @@ ScanState ScanState::initial(OpBuilder &b, const ScanOperands &scan) {
 
 ScanTiler::ScanTiler(const ScanOperands &scan, OpBuilder &body, Rows &keys, const Schedule &schedule)
     : scan(scan), b(body), loc(scan.loc), schedule(schedule), element(scan.element()), chunk(schedule.chunk),
-      valid(keys.valid) {
+      valid(keys.valid), mostRise(Schedule::range(element)) {
   k = keys.spread(scan.k);
   v = keys.spread(scan.v);
   features = tile::shapeOf(k)[1];

@@ -70,6 +70,7 @@ protected:
   mlir::Value valid;
   mlir::Value k, v, mask, steps; ///< [chunk, F], [chunk, e]; [chunk] or null
   mlir::Value exponent;          ///< of the keys, less the fraction of the decay: [chunk], [chunk, F] or null
+  double mostRise;               ///< of exponents within one range, in log2
   bool isReversed = false;       ///< what is summed lies after what reads it
   bool byFeature = false;        ///< exponent is [chunk, F] and a is [F]
   mlir::Value whole, fraction;   ///< L_j, log2 of the chunk's decay up to and with j, in two parts: [chunk] or null

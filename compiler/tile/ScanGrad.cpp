@@ -59,6 +59,13 @@ Value weighed(OpBuilder &b, Location loc, Value A, Value P, int64_t diagonal, Va
 
 } // namespace
 
+// A query's w may be as large as its features are small within a range, and stands beside an exponent that does not know of
+// it: the ranges of both halves together must fit the type.
+QueryGradTiler::QueryGradTiler(const ScanOperands &scan, OpBuilder &body, Rows &keys, const Schedule &schedule)
+    : ScanTiler(scan, body, keys, schedule) {
+  mostRise /= 2;
+}
+
 QueryGradient QueryGradTiler::causalChunk(ScanState &state, Rows &queries, Value grad) {
   QueryScale query(scan, b, queries);
   Value nonFinite = holdsNonFiniteRows();
@@ -154,6 +161,7 @@ QueryGradient QueryGradTiler::wholeChunk(const ScanOperands &scan, OpBuilder &bo
 KeyGradTiler::KeyGradTiler(phi::ScanGradKeyOp op, OpBuilder &body, Rows &queries, const Schedule &schedule)
     : ScanTiler(ScanOperands::reversed(op), body, queries, schedule) {
   isReversed = true;
+  mostRise /= 2; // as in QueryGradTiler
   if (scan.normalizes())
     w0 = queries.spread(op.getW0());
   if (scan.state.size() <= (scan.normalizes() ? 2u : 1u))

@@ -20,7 +20,7 @@ struct KeyGradient {
 
 class QueryGradTiler : public ScanTiler {
 public:
-  using ScanTiler::ScanTiler;
+  QueryGradTiler(const ScanOperands &scan, mlir::OpBuilder &body, Rows &keys, const Schedule &schedule);
   /// One chunk of a causal scan, given the gradient of its output, [chunk, e]; advances the state.
   QueryGradient causalChunk(ScanState &state, Rows &queries, mlir::Value grad);
   /// One chunk of queries of a scan whose state holds all keys.

@@ -21,7 +21,7 @@ Value ScanTiler::exceeds(Value x, Value y) {
   if (byFeature)
     rise = tile::reduce(b, loc, rise, 0, Reduction::MaxExponent);
   return arith::CmpFOp::create(b, loc, arith::CmpFPredicate::OGT, tile::scalar(b, loc, rise),
-                               tile::number(b, loc, element, Schedule::range(element)));
+                               tile::number(b, loc, element, mostRise));
 }
 
 /// All rows that are left, unless a later key would push an earlier row out of range, or a value is not finite: then one

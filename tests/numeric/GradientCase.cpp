@@ -73,7 +73,7 @@ void checkDirections(const Spec &spec, const std::string &attention, const Compi
     tensors[entry.name] = toArray(entry.tensor);
   for (auto &[name, array] : reference::noise(instance, data.sizes.heads, 0))
     tensors[name] = array;
-  const double floor = 0.01 * rms(valuesOf(found["grad.V"]));
+  const double floor = (options.dtype == DType::f32 ? 1 : 0.01) * rms(valuesOf(found["grad.V"]));
   Random random(23);
   for (const auto &entry : found) {
     const std::vector<double> gradient = valuesOf(entry.tensor);
