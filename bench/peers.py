@@ -7,7 +7,8 @@
 
 PyTorch computes flexformer_n, performer and linear_transformer by chunks: features of all tokens, the triangle of each
 chunk, and prefix sums of the chunks' states. That is what one writes without a compiler. With --backward both sides take a
-forward and a backward pass, PyTorch's by autograd and ours from a residual (every state). Needs torch.
+forward and a backward pass, PyTorch's by autograd and ours from a residual (every state). Needs torch with a fast BLAS:
+apt-get install python3-torch libopenblas0-pthread (without the latter Debian's torch multiplies several times slower).
 """
 
 import argparse
@@ -128,6 +129,6 @@ if __name__ == "__main__":
     try:
         import torch
     except ImportError:
-        sys.exit("bench/peers.py needs PyTorch: apt-get install python3-torch")
+        sys.exit("bench/peers.py needs PyTorch: apt-get install python3-torch libopenblas0-pthread")
     torch.set_num_threads(arguments.threads)
     main()

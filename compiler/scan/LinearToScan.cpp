@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "compiler/Passes.h"
 
+#include "compiler/formula/Sides.h"
 #include "compiler/scan/Exponents.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 
@@ -58,14 +59,19 @@ void convert(phi::LinearOp op) {
   Split q = splitExponent(b, op.getQ()), k = splitExponent(b, op.getK());
   Factored query = splitScalarFactor(b, q.mantissa), key = splitScalarFactor(b, k.mantissa);
   Value scale = query.factor;
-  // A factor of the query row alone divides out of O_i / D_i unless it is 0; so does a constant factor of every key.
+  // A factor of the query row alone divides out of O_i / D_i unless it is 0; so does one that is common to all keys.
   if (bare) {
     if (scale && isNonzeroConstant(scale))
       scale = {};
+    if (key.factor && !Sides().perToken(key.factor)) {
+      k.mantissa = key.rest;
+      if (scale)
+        scale = phi::MulOp::create(b, op.getLoc(), scale.getType(), scale, key.factor);
+      else if (!isNonzeroConstant(key.factor))
+        scale = key.factor;
+    }
     if (q.exponent && shapeOf(q.exponent).empty())
       q.exponent = {};
-    if (key.factor && isNonzeroConstant(key.factor))
-      k.mantissa = key.rest;
   }
   Value decay = log2Decay(b, op);
   auto scan = phi::ScanOp::create(b, op.getLoc(), op.getType(), query.rest, k.mantissa, op.getV(), scale, q.exponent,

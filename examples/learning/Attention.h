@@ -69,7 +69,7 @@ public:
 
   /// Whether some row of the result depends on a later token, tried on random rows.
   bool seesLater(int64_t width) {
-    Random random(1);
+    Random random(options.seed);
     Matrix<T> x = gaussian<T>(8, width, 1, random);
     const Matrix<T> before = forward(x, 8);
     x.row(7) *= -1;

@@ -14,8 +14,8 @@ namespace learning {
 template <typename T>
 struct Block {
   /// The hidden layer of the perceptron is four times as wide as the row.
-  Block(const std::string &name, const yaglom::Kernel &kernel, int64_t width,
-        const typename Attention<T>::Options &options, Random &random)
+  Block(const std::string &name, const yaglom::Kernel &kernel, int64_t width, const Attention<T>::Options &options,
+        Random &random)
       : attentionNorm(name + ".attention.norm", width), attention(name + ".attention", kernel, width, options, random),
         mlpNorm(name + ".mlp.norm", width), up(name + ".mlp.up", width, 4 * width, random),
         down(name + ".mlp.down", 4 * width, width, random) {}

@@ -34,8 +34,8 @@ yaglom::Tensor tensorOf(const T *data, const yaglom::Shape &shape) {
 }
 
 template <typename T>
-void restore(const yaglom::Parameters &file, const std::string &name, const yaglom::Shape &shape, T *data) {
-  const yaglom::Tensor *tensor = file.find(name);
+void restore(const yaglom::Parameters &tensors, const std::string &name, const yaglom::Shape &shape, T *data) {
+  const yaglom::Tensor *tensor = tensors.find(name);
   if (!tensor || tensor->shape() != shape)
     throw yaglom::Error("the checkpoint is of another model: its '" + name + "' is missing or has another shape");
   std::copy_n(static_cast<const T *>(tensor->data()), tensor->size(), data);

@@ -17,7 +17,7 @@ namespace learning {
 template <typename T>
 Matrix<T> waves(int64_t places, int64_t width) {
   return Matrix<T>::NullaryExpr(places, width, [width](Eigen::Index p, Eigen::Index i) {
-    const double angle = double(p) * std::pow(1e-4, double(i / 2 * 2) / double(width));
+    const double angle = double(p) * std::pow(1e-4, double(i - i % 2) / double(width));
     return T(i % 2 ? std::cos(angle) : std::sin(angle));
   });
 }

@@ -34,7 +34,8 @@ struct Batch {
 /// The licence texts that Debian ships: files, not links, in the order of their names.
 inline std::vector<std::string> licenceTexts() {
   std::vector<std::string> paths;
-  for (const auto &entry : std::filesystem::directory_iterator("/usr/share/common-licenses"))
+  std::error_code none; // without the folder there are none
+  for (const auto &entry : std::filesystem::directory_iterator("/usr/share/common-licenses", none))
     if (entry.is_regular_file() && !entry.is_symlink())
       paths.push_back(entry.path().string());
   std::sort(paths.begin(), paths.end());
@@ -45,6 +46,8 @@ inline std::vector<std::string> licenceTexts() {
 inline Text readText(const std::vector<std::string> &paths) {
   std::string bytes;
   for (const std::string &path : paths) {
+    if (std::filesystem::is_directory(path))
+      throw yaglom::Error(path + ": is a folder");
     std::ifstream stream(path, std::ios::binary);
     const size_t before = bytes.size();
     bytes.append(std::istreambuf_iterator<char>(stream), {});
@@ -60,7 +63,7 @@ inline Text readText(const std::vector<std::string> &paths) {
     if (known < 0)
       known = text.alphabet++;
     (i < training ? text.training : text.validation).push_back(known);
-    text.fingerprint = (text.fingerprint ^ static_cast<unsigned char>(bytes[i])) * 0x100000001b3; // FNV-1
+    text.fingerprint = (text.fingerprint ^ static_cast<unsigned char>(bytes[i])) * 0x100000001b3; // FNV's
   }
   return text;
 }
@@ -109,8 +112,8 @@ inline double bigramLoss(const Text &text, const std::vector<Batch> &batches) {
     for (size_t i = 0; i < batch.inputs.size(); ++i)
       asked(batch.inputs[i], batch.targets[i]) += 1;
   double best = std::numeric_limits<double>::infinity();
-  for (double s = 1; s > 1e-4; s /= 2) {
-    const Counts smoothed = counts.array() + s;
+  for (int halvings = 0; halvings < 14; ++halvings) {
+    const Counts smoothed = counts.array() + std::ldexp(1, -halvings);
     const Counts chance = smoothed.array().colwise() / smoothed.rowwise().sum().array();
     best = std::min(best, -(asked.array() * chance.array().log()).sum() / asked.sum());
   }

@@ -227,8 +227,7 @@ Place TileLowering::rowMajor(Value address, RankedTensorType type, int64_t offse
 
 /// One of the tensors that an operand holds one after the other.
 Place TileLowering::itemPlace(Value operand, Value item, RankedTensorType type) {
-  Value address =
-      rowAddress(rowOperands.find(operand)->second, type.getElementType(), scalars.lookupOrDefault(item));
+  Value address = rowAddress(rowOperands.find(operand)->second, type.getElementType(), scalars.lookupOrDefault(item));
   return rowMajor(address, type, 0);
 }
 
