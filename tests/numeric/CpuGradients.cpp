@@ -89,8 +89,9 @@ TEST_CASE("gradients are the same bits for any number of threads") {
 
 TEST_CASE("what is provably zero is exactly zero") {
   // Under a bare normaliser a factor of the query row divides out, and one that is common to all keys.
-  const std::string text = "map f(x: [d]) { param s: [] = 2  param sigma: [] = 3  return exp(s * x) * sigma / sqrt(d) } "
-                           "attention a(Q, g: []; K, V) = linear(g * f(Q), f(K), V) with causal, normalize";
+  const std::string text =
+      "map f(x: [d]) { param s: [] = 2  param sigma: [] = 3  return exp(s * x) * sigma / sqrt(d) } "
+      "attention a(Q, g: []; K, V) = linear(g * f(Q), f(K), V) with causal, normalize";
   const Kernel kernel = compiled(text, "a", options(DType::f32, 4, 4));
   const Data data = makeData(kernel, {1, 2, 50}, DType::f32, 0.5, 3);
   const Gradients gradients = backward(kernel, data, randomGrad(kernel, data.sizes, DType::f32));
