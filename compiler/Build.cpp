@@ -178,30 +178,36 @@ void Compilation::describe(Program &program) {
   }
 }
 
-static Keeps whatIsKept(ModuleOp module) {
+/// Which kinds of attention there are.
+struct Kinds {
   bool causal = false, both = false, quadratic = false;
-  module.lookupSymbol<func::FuncOp>(kForward).walk([&](Operation *op) {
-    if (auto scan = dyn_cast<phi::ScanOp>(op))
-      (scan.isCausal() ? causal : both) = true;
-    quadratic |= isa<phi::SoftmaxAttentionOp>(op);
-  });
-  return both ? Keeps::Last : causal && !quadratic ? Keeps::Segments : Keeps::Nothing;
-}
+
+  explicit Kinds(ModuleOp module) {
+    module.lookupSymbol<func::FuncOp>(kForward).walk([&](Operation *op) {
+      if (auto scan = dyn_cast<phi::ScanOp>(op))
+        (scan.isCausal() ? causal : both) = true;
+      quadratic |= isa<phi::SoftmaxAttentionOp>(op);
+    });
+  }
+  Parts parts() const {
+    return causal && both ? Parts::None : causal ? Parts::Prefix : both ? Parts::Whole : Parts::Independent;
+  }
+  Keeps keeps() const { return both ? Keeps::Last : causal && !quadratic ? Keeps::Segments : Keeps::Nothing; }
+};
 
 /// The state of all scans, and what a part of a sequence needs of it.
 static void describeState(Program &program, ModuleOp module) {
-  bool causal = false, both = false;
   module.lookupSymbol<func::FuncOp>(kForward).walk([&](phi::ScanOp op) {
-    (op.isCausal() ? causal : both) = true;
-    int64_t elements = 0;
-    for (Attribute member : op.getState())
-      program.stateElements += elements = cast<RankedTensorType>(cast<TypeAttr>(member).getValue()).getNumElements();
+    program.stateElements += op.stateElements();
     auto where = dyn_cast<FileLineColLoc>(op.getLoc());
-    if (where && op.tracksExponents()) // the last member
-      program.logScales.push_back({{where.getLine(), where.getColumn()}, elements});
+    if (where && op.tracksExponents()) { // the last member
+      auto type = cast<RankedTensorType>(cast<TypeAttr>(op.getState().getValue().back()).getValue());
+      program.logScales.push_back({{where.getLine(), where.getColumn()}, type.getNumElements()});
+    }
   });
-  program.keeps = whatIsKept(module);
-  program.parts = causal && both ? Parts::None : causal ? Parts::Prefix : both ? Parts::Whole : Parts::Independent;
+  const Kinds kinds(module);
+  program.parts = kinds.parts();
+  program.keeps = kinds.keeps();
   program.advance.operands = program.forward.operands;
 }
 
@@ -353,7 +359,7 @@ Result<std::string> emitText(const Instance &instance, Stage stage, const Compil
   if (auto done = compilation.lower(backward && stage != Stage::Formula ? Stage::Scan : stage); !done)
     return done.error();
   if (backward && stage != Stage::Formula) {
-    const Keeps keeps = pass == Pass::BackwardFromResidual ? whatIsKept(*compilation.module) : Keeps::Nothing;
+    const Keeps keeps = pass == Pass::BackwardFromResidual ? Kinds(*compilation.module).keeps() : Keeps::Nothing;
     if (auto done = compilation.differentiate(keeps); !done)
       return done.error();
     if (stage != Stage::Scan)

@@ -161,6 +161,13 @@ def Phi_ScanOp : Phi_Attention<"scan"> {
     bool isCausal() { return getDirection() == "causal"; }
     bool normalizes() { return getNormalize() != "none"; }
     bool tracksExponents() { return getState().size() > (normalizes() ? 2u : 1u); }
+    /// Of all members together.
+    int64_t stateElements() {
+      int64_t elements = 0;
+      for (::mlir::Attribute member : getState())
+        elements += ::mlir::cast<::mlir::RankedTensorType>(::mlir::cast<::mlir::TypeAttr>(member).getValue()).getNumElements();
+      return elements;
+    }
   }];
 }
 

@@ -7,6 +7,7 @@
 #include "runtime/Draw.h"
 #include "runtime/Interpret.h"
 #include "runtime/Launch.h"
+#include "runtime/Overlap.h"
 #include "runtime/Prepare.h"
 #include "runtime/Residual.h"
 
@@ -198,85 +199,168 @@ void backwardDraw(const Compiled &compiled, const compiler::BackwardProgram &pro
       runtime::addTo(gradients, "grad." + info.name, *part);
 }
 
-Gradients backwardChecked(const Compiled &compiled, std::span<const TensorRef> inputs, const Parameters &parameters,
-                          const TensorRef &grad, const Backward &options) {
-  if (options.threads < 0)
-    throw Error(fmt::format("threads must be 0 or more, found {}", options.threads));
-  const runtime::Sizes sizes = checkBackward(compiled, inputs, parameters, grad);
-  const Residual::Impl *residual = options.residual ? &options.residual->data() : nullptr;
-  if (residual)
-    residual->check(compiled, sizes);
-  if (compiled.isReference()) {
-    Parameters noise;
-    for (const DrawInfo &draw : compiled.instance.draws)
-      noise.set(draw.noiseName(),
-                runtime::findNoise(compiled, draw.noiseName(), parameters, sizes.heads, options.seed));
-    return runtime::interpretBackward(compiled, inputs, parameters, grad, noise, sizes.heads);
+/// Where gradients go: tensors of the caller, or new ones.
+class Destination {
+public:
+  Destination(const Compiled &compiled, Gradients &gradients, bool adds, int64_t heads)
+      : compiled(compiled), gradients(gradients), adds(adds), heads(heads) {}
+
+  /// Throws when the caller's tensor for the gradient of an input does not fit.
+  void checkInput(const std::string &name, const Shape &shape, std::span<const TensorRef> arguments) const {
+    const Tensor *there = check(name, shape);
+    for (const TensorRef &argument : arguments)
+      if (there && runtime::overlap(there->ref(), argument))
+        throw Error(fmt::format("argument '{}': overlaps an argument that is read", name));
   }
-  const std::vector<InputInfo> &infos = compiled.instance.inputs;
-  Gradients gradients;
-  for (std::size_t i = 0; i < inputs.size(); ++i)
-    gradients.set("grad." + infos[i].name, Tensor(compiled.options.dtype, inputs[i].shape));
-  const runtime::Grid grid{sizes.batch, sizes.heads, sizes.queryLength, sizes.keyLength,
-                           residual ? residual->segmentRows : 0};
-  Gradients sums;
-  if (sizes.batch && sizes.heads) {
-    const compiler::BackwardProgram &program = compiled.backward(residual ? residual->keeps : compiler::Keeps::Nothing);
-    GradientLaunch launch(compiled, program, program.backward, grid, options.threads);
-    launch.run(
-        [&](const std::string &name) {
-          if (name == "grad.O")
-            return runtime::bindTensor(grad, false);
-          for (std::size_t i = 0; i < inputs.size(); ++i) {
-            if (name == infos[i].name)
-              return runtime::bindTensor(inputs[i], false);
-            if (name == "grad." + infos[i].name)
-              return runtime::bindTensor(gradients[name], true);
-          }
-          return bindHeadTensor(compiled.headTensors[compiled.headTensor(name)], parameters[name], false);
-        },
-        residual);
-    launch.addSums(sums);
-    for (std::size_t i = 0; i < compiled.instance.draws.size(); ++i)
-      backwardDraw(compiled, program, i, parameters, sizes.heads, options.seed, sums);
+  void checkHead(const HeadTensor &info) const { check("grad." + info.name, info.shapeFor(heads)); }
+
+  /// The tensor that a kernel may write the gradient of an input to.
+  Tensor &forInput(const std::string &name, const Shape &shape) {
+    Parameters &home = adds ? fresh : gradients;
+    if (!home.find(name))
+      home.set(name, Tensor(compiled.options.dtype, shape));
+    return home[name];
   }
-  // Every parameter that was given and every draw has a gradient, zeros where nothing depends on it.
-  const auto add = [&](const std::string &name) {
-    const Tensor *sum = sums.find("grad." + name);
-    const HeadTensor &info = compiled.headTensors[compiled.headTensor(name)];
-    gradients.set("grad." + name, sum ? *sum : Tensor(compiled.options.dtype, info.shapeFor(sizes.heads)));
-  };
+
+  /// Sets or adds `values`; null stands for zeros.
+  void put(const std::string &name, const Tensor *values, const Shape &shape) {
+    Tensor *there = gradients.find(name);
+    if (!there)
+      return gradients.set(name, values ? *values : Tensor(compiled.options.dtype, shape));
+    for (int64_t i = 0; i < there->size(); ++i)
+      there->set(i, (adds ? there->at(i) : 0) + (values ? values->at(i) : 0));
+  }
+
+  /// Adds what kernels wrote to tensors of its own.
+  void finish() {
+    for (const auto &entry : fresh)
+      put(entry.name, &entry.tensor, entry.tensor.shape());
+  }
+
+private:
+  const Tensor *check(const std::string &name, const Shape &shape) const {
+    const Tensor *there = gradients.find(name);
+    if (there && (there->shape() != shape || there->dtype() != compiled.options.dtype))
+      throw Error(fmt::format("argument '{}': a tensor of another shape or type than the gradient", name));
+    return there;
+  }
+
+  const Compiled &compiled;
+  Gradients &gradients;
+  const bool adds;
+  const int64_t heads;
+  Gradients fresh;
+};
+
+/// The tensors of heads that have a gradient: every parameter that is given, and every draw.
+std::vector<const HeadTensor *> differentiated(const Compiled &compiled, const Parameters &parameters) {
+  std::vector<const HeadTensor *> tensors;
   for (const ParameterInfo &info : compiled.instance.parameters)
     if (parameters.find(info.name))
-      add(info.name);
+      tensors.push_back(&compiled.headTensors[compiled.headTensor(info.name)]);
   for (const DrawInfo &draw : compiled.instance.draws)
     for (const std::string &name : draw.names)
-      add(name);
-  return gradients;
+      tensors.push_back(&compiled.headTensors[compiled.headTensor(name)]);
+  return tensors;
+}
+
+/// All arguments of a launch, as the caller gave them.
+struct Arguments {
+  std::span<const TensorRef> inputs;
+  const Parameters &parameters;
+  const TensorRef &grad;
+  const Backward &options;
+};
+
+void interpret(const Compiled &compiled, const Arguments &given, int64_t heads, Destination &target) {
+  Parameters noise;
+  for (const DrawInfo &draw : compiled.instance.draws)
+    noise.set(draw.noiseName(),
+              runtime::findNoise(compiled, draw.noiseName(), given.parameters, heads, given.options.seed));
+  for (const auto &entry :
+       runtime::interpretBackward(compiled, given.inputs, given.parameters, given.grad, noise, heads))
+    target.put(entry.name, &entry.tensor, entry.tensor.shape());
+}
+
+/// The gradients of inputs go to `target`, those of tensors of the heads are returned; zero ones may be missing.
+Gradients launchBackward(const Compiled &compiled, const Arguments &given, const runtime::Sizes &sizes,
+                         const Residual::Impl *residual, Destination &target) {
+  const std::vector<InputInfo> &infos = compiled.instance.inputs;
+  Gradients sums;
+  for (std::size_t i = 0; i < infos.size(); ++i)
+    target.forInput("grad." + infos[i].name, given.inputs[i].shape);
+  if (!sizes.batch || !sizes.heads)
+    return sums;
+  const runtime::Grid grid{sizes.batch, sizes.heads, sizes.queryLength, sizes.keyLength,
+                           residual ? residual->segmentRows : 0};
+  const compiler::BackwardProgram &program = compiled.backward(residual ? residual->keeps : compiler::Keeps::Nothing);
+  const auto operandOf = [&](const std::string &name) {
+    if (name == "grad.O")
+      return runtime::bindTensor(given.grad, false);
+    for (std::size_t i = 0; i < infos.size(); ++i) {
+      if (name == infos[i].name)
+        return runtime::bindTensor(given.inputs[i], false);
+      if (name == "grad." + infos[i].name)
+        return runtime::bindTensor(target.forInput(name, given.inputs[i].shape), true);
+    }
+    return bindHeadTensor(compiled.headTensors[compiled.headTensor(name)], given.parameters[name], false);
+  };
+  GradientLaunch launch(compiled, program, program.backward, grid, given.options.threads);
+  launch.run(operandOf, residual);
+  launch.addSums(sums);
+  for (std::size_t i = 0; i < compiled.instance.draws.size(); ++i)
+    backwardDraw(compiled, program, i, given.parameters, sizes.heads, given.options.seed, sums);
+  return sums;
+}
+
+void backwardChecked(const Compiled &compiled, const Arguments &given, Gradients &gradients, bool adds) {
+  if (given.options.threads < 0)
+    throw Error(fmt::format("threads must be 0 or more, found {}", given.options.threads));
+  const runtime::Sizes sizes = checkBackward(compiled, given.inputs, given.parameters, given.grad);
+  const Residual::Impl *residual = given.options.residual ? &given.options.residual->data() : nullptr;
+  if (residual)
+    residual->check(compiled, sizes);
+  const std::vector<const HeadTensor *> tensors = differentiated(compiled, given.parameters);
+  Destination target(compiled, gradients, adds, sizes.heads);
+  std::vector<TensorRef> read(given.inputs.begin(), given.inputs.end());
+  read.push_back(given.grad);
+  for (std::size_t i = 0; i < given.inputs.size(); ++i)
+    target.checkInput("grad." + compiled.instance.inputs[i].name, given.inputs[i].shape, read);
+  for (const HeadTensor *info : tensors)
+    target.checkHead(*info);
+  if (compiled.isReference())
+    return interpret(compiled, given, sizes.heads, target);
+  const Gradients sums = launchBackward(compiled, given, sizes, residual, target);
+  target.finish();
+  for (const HeadTensor *info : tensors)
+    target.put("grad." + info->name, sums.find("grad." + info->name), info->shapeFor(sizes.heads));
 }
 
 } // namespace
 
 Gradients Kernel::backward(std::initializer_list<TensorRef> inputs, const Parameters &parameters,
                            const TensorRef &outputGradient, const Backward &options) const {
-  return backwardChecked(*impl->compiled, {inputs.begin(), inputs.size()}, parameters, outputGradient, options);
+  Gradients gradients;
+  backwardChecked(*impl->compiled, {{inputs.begin(), inputs.size()}, parameters, outputGradient, options}, gradients,
+                  false);
+  return gradients;
 }
 
 Gradients Kernel::backward(const std::vector<TensorRef> &inputs, const Parameters &parameters,
                            const TensorRef &outputGradient, const Backward &options) const {
-  return backwardChecked(*impl->compiled, inputs, parameters, outputGradient, options);
+  Gradients gradients;
+  backwardChecked(*impl->compiled, {inputs, parameters, outputGradient, options}, gradients, false);
+  return gradients;
+}
+
+void Kernel::backward(const std::vector<TensorRef> &inputs, const Parameters &parameters,
+                      const TensorRef &outputGradient, Gradients &gradients, const Backward &options) const {
+  backwardChecked(*impl->compiled, {inputs, parameters, outputGradient, options}, gradients, false);
 }
 
 void Kernel::accumulate(const std::vector<TensorRef> &inputs, const Parameters &parameters,
                         const TensorRef &outputGradient, Gradients &sums, const Backward &options) const {
-  const Gradients gradients = backwardChecked(*impl->compiled, inputs, parameters, outputGradient, options);
-  for (const auto &entry : gradients) {
-    const Tensor *there = sums.find(entry.name);
-    if (there && (there->shape() != entry.tensor.shape() || there->dtype() != entry.tensor.dtype()))
-      throw Error(fmt::format("argument '{}': a sum of another shape or type than the gradient", entry.name));
-  }
-  for (const auto &entry : gradients)
-    runtime::addTo(sums, entry.name, entry.tensor);
+  backwardChecked(*impl->compiled, {inputs, parameters, outputGradient, options}, sums, true);
 }
 
 } // namespace yaglom

@@ -27,15 +27,6 @@ Result<DimValues> bindDims(const CompileOptions &options) {
   return values;
 }
 
-Result<Instance> bind(const Spec &spec, const std::string &attention, const CompileOptions &options) {
-  if (options.chunk < 0)
-    return Error(fmt::format("chunk must be 0 or more tokens, found {}", options.chunk));
-  Result<DimValues> values = bindDims(options);
-  if (!values)
-    return values.error();
-  return instantiate(spec.file(), attention, *values);
-}
-
 /// Everything that the code of a kernel depends on. The parts are told apart by lines, and the text comes last.
 std::string makeKey(const Spec &spec, const Instance &instance, const CompileOptions &options) {
   std::string key = fmt::format("{}\n{}\n{}\n{}\n", instance.attention->id.name, options.target.name(),
@@ -58,6 +49,15 @@ runtime::Cache::Value compileNow(const Spec &spec, Instance instance, const Comp
 
 } // namespace
 
+Result<Instance> runtime::bindOptions(const Spec &spec, const std::string &attention, const CompileOptions &options) {
+  if (options.chunk < 0)
+    return Error(fmt::format("chunk must be 0 or more tokens, found {}", options.chunk));
+  Result<DimValues> values = bindDims(options);
+  if (!values)
+    return values.error();
+  return instantiate(spec.file(), attention, *values);
+}
+
 Target::Target(std::string name) : text(std::move(name)) {}
 Target Target::host() { return Target("host"); }
 Target Target::reference() { return Target("reference"); }
@@ -73,7 +73,7 @@ Result<Kernel> compile(const Spec &spec, const std::string &attention, const Com
   const std::string &target = options.target.name();
   if (target != "host" && target != "reference")
     return Error(fmt::format("a kernel for '{}' can be emitted but not run; compile for host or reference", target));
-  Result<Instance> instance = bind(spec, attention, options);
+  Result<Instance> instance = runtime::bindOptions(spec, attention, options);
   if (!instance)
     return instance.error();
 
@@ -89,7 +89,7 @@ Result<Kernel> compile(const Spec &spec, const std::string &attention, const Com
 
 Result<std::string> emit(const Spec &spec, const std::string &attention, Stage stage, const CompileOptions &options,
                          Pass pass) {
-  Result<Instance> instance = bind(spec, attention, options);
+  Result<Instance> instance = runtime::bindOptions(spec, attention, options);
   if (!instance)
     return instance.error();
   if (stage == Stage::Ast)

@@ -41,7 +41,7 @@ struct Plan {
 };
 
 /// A compiled attention: everything that does not depend on a launch. Immutable, shared by all copies of a Kernel.
-struct Compiled {
+struct Compiled : std::enable_shared_from_this<Compiled> {
   Compiled(Spec spec, Instance instance, CompileOptions options, std::shared_ptr<const compiler::Program> program);
 
   Spec spec; ///< owns the tree that `instance` points into
@@ -81,6 +81,9 @@ private:
 /// attention does not have.
 Result<std::shared_ptr<const Compiled>> makeCompiled(Spec spec, Instance instance, CompileOptions options,
                                                      std::shared_ptr<const compiler::Program> program);
+
+/// Binds every dimension of an attention by options: d, e and overrides. The Error is the user's.
+Result<Instance> bindOptions(const Spec &spec, const std::string &attention, const CompileOptions &options);
 
 /// What a user sees of an attention, in the order of Kernel::tensors().
 std::vector<TensorInfo> describeTensors(const Instance &instance, bool equalLengths,

@@ -14,19 +14,7 @@ namespace {
 using Array = reference::Array<double>;
 using Tensors = reference::Tensors<double>;
 
-Array toArray(const Tensor &tensor) {
-  Array array(tensor.shape());
-  for (int64_t i = 0; i < tensor.size(); ++i)
-    array.data[static_cast<std::size_t>(i)] = tensor.at(i);
-  return array;
-}
-
-Tensor toTensor(const Array &array, DType dtype) {
-  Tensor tensor(dtype, array.shape);
-  for (int64_t i = 0; i < tensor.size(); ++i)
-    tensor.set(i, array.data[static_cast<std::size_t>(i)]);
-  return tensor;
-}
+using reference::toArray, reference::toTensor;
 
 /// Calls `visit(address, index)` for each element of a strided tensor [B, H, N] or [B, H, N, width], in row-major order.
 template <typename F>

@@ -68,7 +68,7 @@ void forwardChecked(const runtime::Compiled &compiled, std::span<const TensorRef
   if (sizes.batch && sizes.heads && sizes.queryLength)
     compute(compiled, inputs, parameters, output, launch.threads, sizes, residual);
   if (residual)
-    residual->kernel = &compiled;
+    residual->kernel = compiled.weak_from_this();
 }
 
 } // namespace

@@ -19,7 +19,7 @@ Residual::~Residual() = default;
 int64_t Residual::bytes() const { return static_cast<int64_t>(impl->words.size() * sizeof(int64_t)); }
 
 void Residual::Impl::prepare(const runtime::Compiled &compiled, const runtime::Sizes &launch) {
-  kernel = nullptr; // until the launch has ended well
+  kernel.reset(); // until the launch has ended well
   sizes = launch;
   keeps = compiled.isReference() ? compiler::Keeps::Nothing : compiled.program->keeps;
   states = segmentRows = itemBytes = 0;
@@ -36,9 +36,9 @@ void Residual::Impl::prepare(const runtime::Compiled &compiled, const runtime::S
 }
 
 void Residual::Impl::check(const runtime::Compiled &compiled, const runtime::Sizes &launch) const {
-  if (!kernel)
+  if (kernel.expired())
     throw Error("argument 'residual': no forward launch has filled it");
-  if (kernel != &compiled)
+  if (kernel.lock().get() != &compiled)
     throw Error("argument 'residual': it was filled by another kernel");
   const auto text = [](const runtime::Sizes &s) {
     return fmt::format("B {}, H {}, N {}, M {}", s.batch, s.heads, s.queryLength, s.keyLength);

@@ -16,15 +16,16 @@ namespace yaglom {
 struct Residual::Impl {
   explicit Impl(int64_t interval) : interval(interval) {}
 
-  /// Makes room for a launch; throws Error.
+  /// Makes room for a launch.
   void prepare(const runtime::Compiled &compiled, const runtime::Sizes &sizes);
   /// Throws the Error that says why `residual` is not what a forward launch with these arguments left.
   void check(const runtime::Compiled &compiled, const runtime::Sizes &sizes) const;
   char *item(int64_t index) { return reinterpret_cast<char *>(words.data()) + index * itemBytes; }
 
-  const int64_t interval;       ///< chunks between two states
-  const void *kernel = nullptr; ///< the Compiled of the launch; compared, never followed
-  runtime::Sizes sizes;         ///< of the launch
+  const int64_t interval; ///< chunks between two states
+  /// Of the launch, none before it has ended well. Its address is not given to another while this one looks at it.
+  std::weak_ptr<const runtime::Compiled> kernel;
+  runtime::Sizes sizes; ///< of the launch
   compiler::Keeps keeps = compiler::Keeps::Nothing;
   int64_t states = 0;      ///< of an item
   int64_t segmentRows = 0; ///< rows between two states

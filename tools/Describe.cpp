@@ -3,7 +3,7 @@
 #include "tools/Commands.h"
 #include "tools/Json.h"
 
-#include "frontend/Instance.h"
+#include "runtime/Compiled.h"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -30,14 +30,6 @@ const char *toText(TensorRole role) {
     return "state";
   }
   return "";
-}
-
-/// Every dimension with its value: the spec's own, and d and e.
-DimValues boundDims(const Spec &spec, const AttentionOptions &options) {
-  DimValues values = options.compile.dims;
-  values["d"] = options.compile.headDim;
-  values["e"] = options.compile.valueDim ? options.compile.valueDim : options.compile.headDim;
-  return instantiate(spec.file(), options.attention, values).value().dims;
 }
 
 std::string axesToJson(const std::vector<std::string> &axes) {
@@ -99,7 +91,7 @@ int describe(const DescribeOptions &options) {
   CompileOptions compileOptions = options.compile;
   compileOptions.target = Target::reference(); // the tensors are the same on every target, and this compiles nothing
   const Kernel kernel = compile(spec, options.attention, compileOptions).value();
-  const DimValues dims = boundDims(spec, options);
+  const DimValues dims = runtime::bindOptions(spec, options.attention, options.compile).value().dims;
   (options.json ? printJson : printTable)(options.attention, dims, kernel);
   return kSuccess;
 }

@@ -2,6 +2,7 @@
 // small sizes, entry by entry.
 // SPDX-License-Identifier: Apache-2.0
 #include "compiler/targets/reference/Derivative.h"
+#include "runtime/Compiled.h"
 #include "tools/Commands.h"
 #include "tools/Json.h"
 
@@ -81,13 +82,7 @@ struct Row {
 double relative(double error, double scale) { return error == 0 ? 0 : scale > 0 ? error / scale : INFINITY; }
 
 using Array = reference::Array<double>;
-
-Array toArray(const Tensor &tensor) {
-  Array array(tensor.shape());
-  for (int64_t i = 0; i < tensor.size(); ++i)
-    array.data[static_cast<std::size_t>(i)] = tensor.at(i);
-  return array;
-}
+using reference::toArray;
 
 Array randomDirection(const Shape &shape, std::mt19937_64 &random) {
   std::normal_distribution<double> normal;
@@ -108,7 +103,8 @@ double dot(const Tensor &tensor, const Array &direction) {
 class Reference {
 public:
   Reference(const Spec &spec, const GradcheckOptions &options, const Kernel &kernel, const Case &made)
-      : instance(bind(spec, options)), heads(options.heads), grad(toArray(made.grad)) {
+      : instance(runtime::bindOptions(spec, options.attention, options.compile).value()), heads(options.heads),
+        grad(toArray(made.grad)) {
     for (std::size_t i = 0; i < instance.inputs.size(); ++i)
       tensors[instance.inputs[i].name] = toArray(made.tensors[i]);
     for (const auto &entry : made.parameters)
@@ -122,27 +118,10 @@ public:
   }
 
   double lossAlong(const std::string &loss, const std::string &name, const Array &direction) const {
-    reference::Tensors<reference::Dual> duals;
-    for (const auto &[key, array] : tensors) {
-      reference::Array<reference::Dual> dual(array.shape);
-      for (std::size_t i = 0; i < array.data.size(); ++i)
-        dual.data[i] = {array.data[i], key == name ? direction.data[i] : 0};
-      duals.emplace(key, std::move(dual));
-    }
-    double sum = 0;
-    for (const reference::Dual &value : reference::loss(instance, loss, duals, heads).data)
-      sum += value.tangent;
-    return sum;
+    return directionalLossDerivative(instance, tensors, heads, loss, name, direction);
   }
 
 private:
-  static Instance bind(const Spec &spec, const GradcheckOptions &options) {
-    DimValues dims(options.compile.dims.begin(), options.compile.dims.end());
-    dims["d"] = options.compile.headDim;
-    dims["e"] = options.compile.valueDim ? options.compile.valueDim : options.compile.headDim;
-    return instantiate(spec.file(), options.attention, dims).value();
-  }
-
   const Instance instance;
   const int64_t heads;
   const Array grad;

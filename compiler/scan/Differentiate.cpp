@@ -233,8 +233,7 @@ static void placeStates(func::FuncOp function) {
   int64_t offset = 0;
   function.walk([&](phi::ScanOp op) {
     op->setAttr(kStateOffsetAttr, Builder(op.getContext()).getI64IntegerAttr(offset));
-    for (Attribute member : op.getState())
-      offset += cast<RankedTensorType>(cast<TypeAttr>(member).getValue()).getNumElements();
+    offset += op.stateElements();
   });
 }
 

@@ -146,9 +146,7 @@ void BackwardBuilder::loop(Value count, llvm::ArrayRef<Stateful *> carried, llvm
   for (Stateful *each : carried)
     llvm::append_range(yields, each->state.values());
   for (auto [total, part] : llvm::zip(totals, parts)) {
-    Axes axes;
-    for (unsigned i = 0; i < tile::shapeOf(total).size(); ++i)
-      axes.push_back(i);
+    Axes axes = tile::allAxes(total);
     yields.push_back(tile::map(b, loc, tile::shapeOf(total), {{total, axes}, {part, axes}},
                                [](llvm::ArrayRef<phi::Scalar> e) { return e[0] + e[1]; }));
   }
@@ -259,7 +257,7 @@ void BackwardBuilder::readAll(llvm::ArrayRef<Stateful *> carried, Rows &keys) {
     keys.spread(each->op->getResult(0));
 }
 
-/// The rows behind the last chunk's end, and the first row of the chunk that the `turn`-th one in reverse is.
+/// The first row of the chunk that begins `turn` rows before the last one.
 Value BackwardBuilder::reversed(Value turn) {
   Value chunk = tile::index(b, loc, schedule.chunk);
   Value whole = arith::MulIOp::create(b, loc, arith::CeilDivUIOp::create(b, loc, keyRows, chunk), chunk);

@@ -202,10 +202,7 @@ Value Rows::tokenSum(phi::TokenSumOp op) {
 Value Rows::masked(Value x) {
   if (!mask)
     return x.getDefiningOp<phi::LoadRowsOp>() ? x : tile::onlyRows(b, x.getLoc(), x, arith::CmpIPredicate::ult, valid);
-  tile::Axes axes;
-  for (unsigned i = 0; i < tile::shapeOf(x).size(); ++i)
-    axes.push_back(i);
-  return tile::pointwise(b, x.getLoc(), tile::shapeOf(x), {{x, axes}, {mask, {0}}},
+  return tile::pointwise(b, x.getLoc(), tile::shapeOf(x), {{x, tile::allAxes(x)}, {mask, {0}}},
                          [&](OpBuilder &in, Location at, ValueRange e) -> Value {
                            Value i = linalg::IndexOp::create(in, at, 0);
                            Value zero = tile::number(in, at, e[1].getType(), 0);

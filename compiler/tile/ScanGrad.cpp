@@ -222,8 +222,7 @@ std::pair<Value, Value> KeyGradTiler::decay(ScanState &state, Rows &keys) {
   buildDecay();
   Value gain = decayMaxima(state);
   auto scaled = [&](Value x) {
-    Axes all = tile::shapeOf(x).size() == 1 ? Axes{0} : Axes{0, 1};
-    return tile::map(b, loc, tile::shapeOf(x), {{x, all}, {gain, byFeature ? Axes{0} : Axes{}}},
+    return tile::map(b, loc, tile::shapeOf(x), {{x, tile::allAxes(x)}, {gain, byFeature ? Axes{0} : Axes{}}},
                      [](Entries e) { return e[0] * e[1]; });
   };
   state.S = scaled(state.S);
@@ -260,8 +259,7 @@ KeyGradient KeyGradTiler::withoutMasked(const ScanOperands &scan, OpBuilder &b, 
     return gradient;
   Value keyMask = keys.spread(scan.keyMask);
   auto kept = [&](Value x) {
-    Axes axes = tile::shapeOf(x).size() == 1 ? Axes{0} : Axes{0, 1};
-    return tile::map(b, scan.loc, tile::shapeOf(x), {{x, axes}, {keyMask, {0}}},
+    return tile::map(b, scan.loc, tile::shapeOf(x), {{x, tile::allAxes(x)}, {keyMask, {0}}},
                      [](Entries e) { return select(e[1] == e[1].constant(0), e[0].constant(0), e[0]); });
   };
   return {kept(gradient.dk), kept(gradient.dv), kept(gradient.c)};

@@ -72,9 +72,8 @@ ScanState ScanTiler::rescale(const ScanState &state, Value a) {
   auto scaled = [&](OpBuilder &at, Location l) {
     llvm::SmallVector<Value> results;
     for (Value x : values) {
-      Axes all = tile::shapeOf(x).size() == 1 ? Axes{0} : Axes{0, 1};
       results.push_back(tile::pointwise(
-          at, l, tile::shapeOf(x), {{x, all}, {shift, axes}},
+          at, l, tile::shapeOf(x), {{x, tile::allAxes(x)}, {shift, axes}},
           [](OpBuilder &in, Location m, ValueRange y) -> Value { return phi::LdexpOp::create(in, m, y[0], y[1]); }));
     }
     scf::YieldOp::create(at, l, results);

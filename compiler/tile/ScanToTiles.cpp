@@ -196,8 +196,7 @@ void TileBuilder::begin(llvm::StringRef name) {
   formula.walk([&](phi::ScanOp op) {
     (op.isCausal() ? causal : both).push_back(op);
     offsets[op] = offset;
-    for (Attribute member : op.getState())
-      offset += cast<RankedTensorType>(cast<TypeAttr>(member).getValue()).getNumElements();
+    offset += op.stateElements();
   });
 }
 

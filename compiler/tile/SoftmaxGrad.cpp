@@ -24,9 +24,9 @@ private:
   llvm::SmallVector<Value> rowsUpTo(Value q, Value grad, Value limit);
 };
 
-/// p (x - delta): of weights p [key, query], grad . v there, and each query's delta.
-Value scoreGradient(OpBuilder &b, Location loc, Value p, Value products, Value delta) {
-  return tile::map(b, loc, tile::shapeOf(p), {{p, {0, 1}}, {products, {0, 1}}, {delta, {1}}},
+/// p (x - delta): of weights p, grad . v there, and the delta of each query, which lie on the axis `queries` of p.
+Value scoreGradient(OpBuilder &b, Location loc, Value p, Value products, Value delta, unsigned queries) {
+  return tile::map(b, loc, tile::shapeOf(p), {{p, {0, 1}}, {products, {0, 1}}, {delta, {queries}}},
                    [](Entries e) { return select(e[0] == e[0].constant(0), e[0], e[0] * (e[1] - e[2])); });
 }
 
@@ -57,7 +57,7 @@ llvm::SmallVector<Value> SoftmaxGradTiler::rowsUpTo(Value q, Value grad, Value l
   Block keys = keysFrom(loop.getInductionVar(), limit);
   Value p = weights(scores(keys, q), lse);
   Value seen = tile::contract(b, loc, {keys.v, {0, 2}}, {grad, {1, 2}}, {0, 1});
-  Value u = scoreGradient(b, loc, p, seen, delta);
+  Value u = scoreGradient(b, loc, p, seen, delta, 1);
   // Keys past the end of the rows' range would cross the diagonal as 0 * NaN.
   Value k = selectParts(keys, keys.k, false, 0);
   Value part = tile::contract(b, loc, {u, {2, 0}}, {k, {2, 1}}, {0, 1});
@@ -147,18 +147,11 @@ llvm::SmallVector<Value> SoftmaxKeyGradTiler::fromQuery(Value least) {
   Value q = scaledQueries(SoftmaxOperands::of(op), b, queries, plain);
   Value p = weights(q, lse, start, valid);
   Value products = tile::contract(b, loc, {grad, {0, 2}}, {v, {1, 2}}, {0, 1});
-  Value u = tile::map(b, loc, {block, chunk}, {{p, {0, 1}}, {products, {0, 1}}, {delta, {0}}},
-                      [](Entries e) { return select(e[0] == e[0].constant(0), e[0], e[0] * (e[1] - e[2])); });
+  Value u = scoreGradient(b, loc, p, products, delta, 0);
   // Queries before would cross the diagonal as 0 * NaN.
   auto late = [&](Value rows) {
-    if (!least)
-      return rows;
-    return tile::pointwise(
-        b, loc, tile::shapeOf(rows), {{rows, {0, 1}}}, [&](OpBuilder &in, Location at, ValueRange x) -> Value {
-          Value i = arith::AddIOp::create(in, at, linalg::IndexOp::create(in, at, 0), start);
-          Scalar row(in, at, x[0]);
-          return select(arith::CmpIOp::create(in, at, arith::CmpIPredicate::uge, i, least), row, row.constant(0));
-        });
+    return least ? tile::onlyRows(b, loc, rows, arith::CmpIPredicate::sge, arith::SubIOp::create(b, loc, least, start))
+                 : rows;
   };
   auto added = [&](Value total, Value weights, Value rows) {
     Value part = tile::contract(b, loc, {weights, {2, 0}}, {rows, {2, 1}}, {0, 1});

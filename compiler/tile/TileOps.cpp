@@ -23,7 +23,7 @@ Value number(OpBuilder &b, Location loc, Type element, double x) {
   return arith::ConstantOp::create(b, loc, FloatAttr::get(element, x));
 }
 
-static Axes allAxes(Value x) {
+Axes allAxes(Value x) {
   Axes axes;
   for (unsigned i = 0; i < shapeOf(x).size(); ++i)
     axes.push_back(i);

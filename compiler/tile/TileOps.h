@@ -44,6 +44,9 @@ mlir::Value slice(mlir::OpBuilder &b, mlir::Location loc, mlir::Value x, llvm::A
 mlir::Value insert(mlir::OpBuilder &b, mlir::Location loc, mlir::Value x, mlir::Value target,
                    llvm::ArrayRef<int64_t> offsets);
 
+/// The axes of x in their order.
+Axes allAxes(mlir::Value x);
+
 /// An i1: whether an entry of x, with one or two axes, is not finite. Then a product with 0 would not be 0.
 mlir::Value holdsNonFinite(mlir::OpBuilder &b, mlir::Location loc, mlir::Value x);
 /// x [rows, ...] with 0 in every row i for which `i which bound` does not hold.

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "KernelWeights.h"
 #include "Layers.h"
 
 #include <yaglom/yaglom.h>
@@ -32,13 +33,11 @@ public:
   /// The kernel must be of element type T. Its widths need not divide `width`, the row's.
   Attention(const std::string &name, yaglom::Kernel compiled, int64_t width, const Options &options, Random &random)
       : kernel(std::move(compiled)), options(options), name(name),
-        parameters(kernel.initialParameters(options.heads, options.seed)),
+        parameters(kernel.initialParameters(options.heads, options.seed)), weights(kernel, parameters),
         merge(name + ".merge", options.heads * outputWidth(), width, random) {
     for (const yaglom::TensorInfo &tensor : kernel.tensors())
       if (tensor.role == yaglom::TensorRole::Input)
         inputs.emplace_back(tensor, name, width, options, random);
-      else if (tensor.role == yaglom::TensorRole::Parameter)
-        sums.push_back({tensor.name, Array::Zero(parameters[tensor.name].size())});
   }
 
   /// x: [batch * tokens, width], sequence after sequence.
@@ -58,9 +57,7 @@ public:
     const yaglom::Gradients gradients =
         kernel.backward(references(), parameters, byHeads(outputGradient, outputWidth(), false),
                         {.threads = options.threads, .seed = options.seed, .residual = &residual});
-    for (Sum &sum : sums)
-      sum.gradient +=
-          Eigen::Map<const Array>(static_cast<const T *>(gradients["grad." + sum.name].data()), sum.gradient.size());
+    weights.add(gradients);
     Matrix<T> result = Matrix<T>::Zero(gradient.rows(), gradient.cols());
     for (Input &input : inputs)
       result += input.backward(rows(gradients["grad." + input.name], input.width), options.heads);
@@ -83,23 +80,11 @@ public:
   void collect(std::vector<Learned<T>> &all) {
     for (Input &input : inputs)
       input.collect(all);
-    for (Sum &sum : sums) {
-      yaglom::Tensor &parameter = parameters[sum.name];
-      all.push_back(
-          {name + "." + sum.name, static_cast<T *>(parameter.data()), sum.gradient.data(), parameter.shape()});
-    }
+    weights.collect(name + ".", parameters, all);
     merge.collect(all);
   }
 
 private:
-  using Array = Eigen::Array<T, Eigen::Dynamic, 1>;
-
-  /// The sum of the gradients of one learned parameter of the kernel.
-  struct Sum {
-    std::string name;
-    Array gradient;
-  };
-
   /// One input of the kernel: a projection of the row, and what makes it fit.
   struct Input {
     Input(const yaglom::TensorInfo &tensor, const std::string &owner, int64_t rowWidth, const Options &options,
@@ -191,7 +176,7 @@ private:
   Options options;
   std::string name;
   yaglom::Parameters parameters;
-  std::vector<Sum> sums;
+  KernelWeights<T> weights;
   Shift<T> shift;
   std::vector<Input> inputs;
   Linear<T> merge;

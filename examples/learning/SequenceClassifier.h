@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "KernelWeights.h"
 #include "Layers.h"
 
 #include <yaglom/yaglom.h>
@@ -50,14 +51,12 @@ public:
   /// The kernel must be of element type T, and take queries, keys and values as wide as a token.
   SequenceClassifier(yaglom::Kernel compiled, int64_t tokens, int64_t width, const Options &options, Random &random)
       : kernel(std::move(compiled)), options(options), tokens(tokens), width(width),
-        parameters(kernel.initialParameters(options.heads, options.seed)), drawSeed(options.seed),
-        turns(width, options.heads * width), hidden("hidden", options.heads * width, options.hidden, random),
+        parameters(kernel.initialParameters(options.heads, options.seed)), weights(kernel, parameters),
+        drawSeed(options.seed), turns(width, options.heads * width),
+        hidden("hidden", options.heads * width, options.hidden, random),
         out("out", options.hidden, options.classes, random) {
     for (int64_t head = 0; head < options.heads; ++head)
       turns.middleCols(head * width, width) = orthogonal<T>(width, random);
-    for (const yaglom::TensorInfo &tensor : kernel.tensors())
-      if (tensor.role == yaglom::TensorRole::Parameter)
-        sums.push_back({tensor.name, Array::Zero(parameters[tensor.name].size())});
   }
 
   /// Measures the scale of what attention returns for x, with the present draws.
@@ -71,15 +70,14 @@ public:
   /// Adds the gradients of the perceptron and, through the draws, of the kernel's parameters.
   void backward(const Matrix<T> &gradient) {
     Matrix<T> pooled = scaling.backward(hidden.backward(gelu.backward(out.backward(gradient))));
-    if (sums.empty())
+    if (weights.empty())
       return; // a fixed spectrum: nothing below learns
     pooled /= T(tokens);
     // Every token has the same gradient, by a stride of 0.
     const yaglom::TensorRef everyToken{
         pooled.data(), {pooled.rows(), options.heads, tokens, width}, {pooled.cols(), width, 0, 1}};
-    add(kernel.backward({query(), query(), byHeads(values)}, parameters, everyToken,
-                        {.threads = options.threads, .seed = drawSeed}),
-        1);
+    weights.add(kernel.backward({query(), query(), byHeads(values)}, parameters, everyToken,
+                                {.threads = options.threads, .seed = drawSeed}));
   }
 
   /// Draws the features again: with another seed other ones, with the same one what a learned spectrum now gives.
@@ -88,7 +86,7 @@ public:
   /// Adds `factor` times the gradients of the spec's losses that concern this attention.
   void addLosses(double factor, uint64_t seed) {
     for (const std::string &loss : kernel.losses())
-      add(kernel.lossGradient(loss, parameters, seed), T(factor));
+      weights.add(kernel.lossGradient(loss, parameters, seed), T(factor));
   }
 
   /// The sum of these losses over heads, which takes longer than their gradients.
@@ -103,24 +101,13 @@ public:
   /// All that learns: the perceptron, and what the kernel's spectra are made by.
   std::vector<Learned<T>> learned() {
     std::vector<Learned<T>> all;
-    for (Sum &sum : sums) {
-      yaglom::Tensor &parameter = parameters[sum.name];
-      all.push_back({sum.name, static_cast<T *>(parameter.data()), sum.gradient.data(), parameter.shape()});
-    }
+    weights.collect("", parameters, all);
     hidden.collect(all);
     out.collect(all);
     return all;
   }
 
 private:
-  using Array = Eigen::Array<T, Eigen::Dynamic, 1>;
-
-  /// The sum of the gradients of one learned parameter of the kernel.
-  struct Sum {
-    std::string name;
-    Array gradient;
-  };
-
   /// The mean over tokens of every head's output: [images, heads * width].
   Matrix<T> attend(const Matrix<T> &x) {
     input = x;
@@ -144,17 +131,11 @@ private:
     return {matrix.data(), {matrix.rows() / tokens, options.heads, tokens, width}, {tokens * row, width, row, 1}};
   }
 
-  void add(const yaglom::Gradients &gradients, T factor) {
-    for (Sum &sum : sums)
-      if (const yaglom::Tensor *part = gradients.find("grad." + sum.name)) // the prior's own are not in backward()'s
-        sum.gradient += factor * Eigen::Map<const Array>(static_cast<const T *>(part->data()), part->size());
-  }
-
   yaglom::Kernel kernel;
   Options options;
   int64_t tokens, width;
   yaglom::Parameters parameters;
-  std::vector<Sum> sums;
+  KernelWeights<T> weights;
   uint64_t drawSeed;
   Matrix<T> turns; ///< the fixed value projections, head beside head
   Standardise<T> scaling;

@@ -27,7 +27,8 @@ struct TensorInfo {
 /// What a forward launch leaves for the backward launch with the same arguments: states of the attention along the sequence,
 /// so that backward needs one sweep instead of two. It may be used again for the next launch, whose memory it then has.
 /// Outputs have the same bits with it and without; gradients differ by rounding, but not by the interval. An attention without a
-/// state (softmax_attention) leaves nothing, and one over both directions a single state.
+/// state (softmax_attention) leaves nothing, and one over both directions a single state. Launches that share one must not
+/// overlap in time.
 ///
 ///     Residual residual;
 ///     kernel.forward({q, k, v}, parameters, o, {.residual = &residual});
@@ -118,7 +119,11 @@ public:
                      const TensorRef &outputGradient, const Backward &options = {}) const;
   Gradients backward(const std::vector<TensorRef> &inputs, const Parameters &parameters,
                      const TensorRef &outputGradient, const Backward &options = {}) const;
-  /// The same, added to the tensors that `sums` has of these names; others are set.
+  /// The same into the tensors that `gradients` has of these names: their memory stays, what they hold does not. Those that
+  /// it lacks are set. Throws Error when one has another shape or type, or overlaps an argument.
+  void backward(const std::vector<TensorRef> &inputs, const Parameters &parameters, const TensorRef &outputGradient,
+                Gradients &gradients, const Backward &options = {}) const;
+  /// The same, added to what these tensors hold.
   void accumulate(const std::vector<TensorRef> &inputs, const Parameters &parameters, const TensorRef &outputGradient,
                   Gradients &sums, const Backward &options = {}) const;
 

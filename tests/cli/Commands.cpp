@@ -199,6 +199,12 @@ TEST_CASE("emit shows the gradient's program too") {
   const Outcome outcome = tool(backward);
   CHECK(outcome.code == 0);
   CHECK(contains(outcome.out, "func.func @backward"));
+  backward.push_back("--residual");
+  CHECK(contains(tool(backward).out, "phi.takes_states = \"last\""));
+  backward.back() = "--backward";
+  const Outcome twice = tool(backward);
+  CHECK(twice.code == 2);
+  CHECK(contains(twice.err, "second derivatives are not supported"));
 }
 
 TEST_CASE("gradcheck compares every tensor and exits 0 when all agree") {

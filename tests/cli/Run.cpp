@@ -306,3 +306,26 @@ TEST_CASE("run with --backward reads grad.O and writes a gradient for every tens
     CHECK(file.find(name)->shape == kShape);
   }
 }
+
+TEST_CASE("run with --residual writes the same gradients but for rounding, and needs --backward") {
+  Parameters tensors = qkv();
+  tensors.set("grad.O", numbers(kShape, 4));
+  const std::string from = input(tensors), path = temporary("residual.safetensors");
+  const auto gradient = [&](const std::vector<std::string> &more) {
+    std::vector<std::string> command = {"run", kSpec,      "--attention", "plain",   "--input",
+                                        from,  "--output", path,          "--dtype", "f64"};
+    command.insert(command.end(), more.begin(), more.end());
+    return tool(command);
+  };
+  std::vector<Tensor> found;
+  for (const std::vector<std::string> &more :
+       {std::vector<std::string>{"--backward"}, {"--backward", "--residual", "1"}}) {
+    REQUIRE(gradient(more).code == 0);
+    const safetensors::File file = safetensors::File::read(path).value();
+    found.push_back(file.load(*file.find("grad.K"), DType::f64).value());
+  }
+  for (int64_t i = 0; i < found[0].size(); ++i)
+    CHECK(std::fabs(found[1].at(i) - found[0].at(i)) <= 1e-12 * (1 + std::fabs(found[0].at(i))));
+  CHECK(gradient({"--residual", "1"}).code == 2);
+  CHECK(gradient({"--backward", "--residual", "0"}).code == 2);
+}

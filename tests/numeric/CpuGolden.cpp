@@ -4,13 +4,6 @@
 
 namespace yaglom::tests {
 
-Tensor toTensor(const reference::Array<double> &array) {
-  Tensor tensor(DType::f64, array.shape);
-  for (int64_t i = 0; i < tensor.size(); ++i)
-    tensor.set(i, array.data[static_cast<std::size_t>(i)]);
-  return tensor;
-}
-
 Kernel kernelOf(const Golden &golden, DType dtype) {
   CompileOptions settings = options(dtype, golden.given.at("K").shape.at(3), golden.given.at("V").shape.at(3));
   for (const auto &[name, value] : golden.instance.dims)
@@ -29,9 +22,9 @@ Data dataOf(const Golden &golden, const Kernel &kernel, Parameters &drawn) {
       continue;
     if (info.role == TensorRole::Input) {
       data.names.push_back(info.name);
-      data.inputs.push_back(toTensor(it->second));
+      data.inputs.push_back(toTensor(it->second, DType::f64));
     } else {
-      data.parameters.set(info.name, toTensor(it->second));
+      data.parameters.set(info.name, toTensor(it->second, DType::f64));
     }
   }
   bool noisy = false;

@@ -7,8 +7,6 @@
 
 namespace yaglom::tests {
 
-Tensor toTensor(const reference::Array<double> &array);
-
 /// The attention of a golden case, compiled for the host.
 Kernel kernelOf(const Golden &golden, DType dtype);
 

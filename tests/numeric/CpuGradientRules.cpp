@@ -347,7 +347,7 @@ TEST_CASE("a residual that does not belong to the launch is refused") {
   CHECK_THROWS_WITH(Residual(0), "a residual keeps a state every 1 or more chunks, found 0");
 }
 
-TEST_CASE("accumulate adds to the sums that there are, and refuses others") {
+TEST_CASE("gradients go to the caller's memory, and accumulate adds to what is there") {
   const Kernel kernel = compiled(shipped("flexformer_n"), "flexformer_n_attention", options(DType::f64, 4, 4));
   const Data data = makeData(kernel, {1, 2, 50}, DType::f64, 0.5);
   const Tensor grad = randomGrad(kernel, data.sizes, DType::f64);
@@ -355,6 +355,34 @@ TEST_CASE("accumulate adds to the sums that there are, and refuses others") {
   for (const Tensor &input : data.inputs)
     refs.push_back(input.ref());
   const Gradients once = kernel.backward(refs, data.parameters, grad.ref());
+  for (const bool exact : {false, true}) {
+    const Kernel which = exact ? compiled(shipped("flexformer_n"), "flexformer_n_attention",
+                                          options(DType::f64, 4, 4, Target::reference()))
+                               : kernel;
+    const Data small = makeData(kernel, {1, 1, 3}, DType::f64, 0.5);
+    const Tensor smallGrad = randomGrad(kernel, small.sizes, DType::f64);
+    std::vector<TensorRef> inputs;
+    for (const Tensor &input : small.inputs)
+      inputs.push_back(input.ref());
+    const Gradients fresh = which.backward(inputs, small.parameters, smallGrad.ref());
+    Gradients mine = fresh;
+    std::vector<const void *> memory;
+    for (const auto &entry : mine)
+      memory.push_back(entry.tensor.data());
+    which.backward(inputs, small.parameters, smallGrad.ref(), mine);
+    for (const auto &entry : fresh)
+      CHECK(valuesOf(entry.tensor) == valuesOf(mine[entry.name]));
+    which.accumulate(inputs, small.parameters, smallGrad.ref(), mine);
+    std::size_t place = 0;
+    for (const auto &entry : mine) {
+      CHECK(entry.tensor.data() == memory[place++]);
+      for (int64_t i = 0; i < entry.tensor.size(); ++i)
+        REQUIRE(entry.tensor.at(i) == 2 * fresh[entry.name].at(i));
+    }
+    inputs[0] = mine["grad.Q"].ref();
+    CHECK_THROWS_WITH(which.backward(inputs, small.parameters, smallGrad.ref(), mine),
+                      "argument 'grad.Q': overlaps an argument that is read");
+  }
   Gradients sums;
   for (int i = 0; i < 3; ++i)
     kernel.accumulate(refs, data.parameters, grad.ref(), sums);
@@ -363,5 +391,5 @@ TEST_CASE("accumulate adds to the sums that there are, and refuses others") {
       REQUIRE(std::fabs(sums[entry.name].at(i) - 3 * entry.tensor.at(i)) <= 1e-15 * std::fabs(3 * entry.tensor.at(i)));
   sums.set("grad.Q", Tensor(DType::f64, {3}));
   CHECK_THROWS_WITH(kernel.accumulate(refs, data.parameters, grad.ref(), sums),
-                    "argument 'grad.Q': a sum of another shape or type than the gradient");
+                    "argument 'grad.Q': a tensor of another shape or type than the gradient");
 }

@@ -3,6 +3,7 @@
 #include "tests/numeric/GradientCase.h"
 
 #include "compiler/targets/reference/Derivative.h"
+#include "runtime/Compiled.h"
 #include "tests/numeric/Golden.h"
 
 #include "tests/unit/Catch.h"
@@ -46,26 +47,11 @@ Gradients backward(const Kernel &kernel, const Data &data, const Tensor &grad, i
   return kernel.backward(refs, parameters, typed.ref(), {.threads = threads, .residual = &residual});
 }
 
-namespace {
-
-reference::Array<double> toArray(const Tensor &tensor) {
-  reference::Array<double> array(tensor.shape());
-  array.data = valuesOf(tensor);
-  return array;
-}
-
-Instance bind(const Spec &spec, const std::string &attention, const CompileOptions &options) {
-  DimValues dims(options.dims.begin(), options.dims.end());
-  dims["d"] = options.headDim;
-  dims["e"] = options.valueDim;
-  return instantiate(spec.file(), attention, dims).value();
-}
-
-} // namespace
+using reference::toArray;
 
 void checkDirections(const Spec &spec, const std::string &attention, const CompileOptions &options, const Data &data,
                      const Tensor &grad, const Gradients &found, double bound) {
-  const Instance instance = bind(spec, attention, options);
+  const Instance instance = runtime::bindOptions(spec, attention, options).value();
   reference::Tensors<double> tensors;
   for (std::size_t i = 0; i < data.names.size(); ++i)
     tensors[data.names[i]] = toArray(data.inputs[i]);

@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "yaglom/tensor.h"
+
 #include <cstdint>
 #include <map>
 #include <string>
@@ -26,6 +28,20 @@ struct Array {
     return count;
   }
 };
+
+inline Array<double> toArray(const Tensor &tensor) {
+  Array<double> array(tensor.shape());
+  for (int64_t i = 0; i < tensor.size(); ++i)
+    array.data[static_cast<std::size_t>(i)] = tensor.at(i);
+  return array;
+}
+
+inline Tensor toTensor(const Array<double> &array, DType dtype) {
+  Tensor tensor(dtype, array.shape);
+  for (int64_t i = 0; i < tensor.size(); ++i)
+    tensor.set(i, array.data[static_cast<std::size_t>(i)]);
+  return tensor;
+}
 
 /// Arrays by their full names in the language: "Q", "favor.W", "flow.0.scale.W0", "r.noise".
 template <typename T>

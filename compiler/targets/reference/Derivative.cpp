@@ -3,6 +3,7 @@
 #include "compiler/targets/reference/Derivative.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace yaglom::reference {
 
@@ -12,8 +13,8 @@ static bool isOfSampler(const Instance &instance, const std::string &name) {
   });
 }
 
-double directionalDerivative(const Instance &instance, const Tensors<double> &tensors, const Array<double> &grad,
-                             int64_t heads, const std::string &name, const Array<double> &direction) {
+/// All tensors, with `direction` as the tangents of one of them.
+static Tensors<Dual> lift(const Tensors<double> &tensors, const std::string &name, const Array<double> &direction) {
   Tensors<Dual> duals;
   for (const auto &[key, array] : tensors) {
     Array<Dual> dual(array.shape);
@@ -21,6 +22,12 @@ double directionalDerivative(const Instance &instance, const Tensors<double> &te
       dual.data[i] = {array.data[i], key == name ? direction.data[i] : 0};
     duals.emplace(key, std::move(dual));
   }
+  return duals;
+}
+
+double directionalDerivative(const Instance &instance, const Tensors<double> &tensors, const Array<double> &grad,
+                             int64_t heads, const std::string &name, const Array<double> &direction) {
+  Tensors<Dual> duals = lift(tensors, name, direction);
   if (isOfSampler(instance, name))
     for (const DrawInfo &draw : instance.draws)
       for (const std::string &drawn : draw.names)
@@ -31,6 +38,15 @@ double directionalDerivative(const Instance &instance, const Tensors<double> &te
   double sum = 0;
   for (std::size_t i = 0; i < output.data.size(); ++i)
     sum += grad.data[i] * output.data[i].tangent;
+  return sum;
+}
+
+double directionalLossDerivative(const Instance &instance, const Tensors<double> &tensors, int64_t heads,
+                                 const std::string &name, const std::string &parameter,
+                                 const Array<double> &direction) {
+  double sum = 0;
+  for (const Dual &value : loss(instance, name, lift(tensors, parameter, direction), heads).data)
+    sum += value.tangent;
   return sum;
 }
 
