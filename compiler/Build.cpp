@@ -7,6 +7,8 @@
 #include "compiler/formula/Emit.h"
 #include "compiler/targets/cpu/Codegen.h"
 #include "compiler/targets/cpu/Jit.h"
+#include "compiler/targets/nvgpu/Codegen.h"
+#include "compiler/targets/nvgpu/KernelAbi.h"
 #include "compiler/tile/ScanToTiles.h"
 #include "dialect/Phi.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -48,14 +50,21 @@ public:
 
   void emit();
   FloatType element() {
-    return options.dtype == DType::f32 ? FloatType(Float32Type::get(&context)) : FloatType(Float64Type::get(&context));
+    return options.dtype == DType::f64 ? FloatType(Float64Type::get(&context)) : FloatType(Float32Type::get(&context));
   }
   Result<void> run(llvm::function_ref<void(OpPassManager &)> build, const char *stage);
   Result<void> lower(Stage until);
   Result<void> differentiate(Keeps keeps = Keeps::Nothing);
   Result<void> tile();
+  void markStored(func::FuncOp function, llvm::ArrayRef<std::string> operands);
   Result<std::unique_ptr<llvm::Module>> toLlvm(const cpu::Machine &machine);
-  Result<std::shared_ptr<cpu::LoadedCode>> load(const cpu::Machine &machine, int64_t &scratchBytes);
+  Result<std::unique_ptr<llvm::Module>> toGpuLlvm(const nvgpu::Device &device);
+  Result<void> load(llvm::ArrayRef<std::pair<Entry *, std::string>> entries, std::shared_ptr<void> &code,
+                    int64_t &scratchBytes);
+  Result<void> loadHost(llvm::ArrayRef<std::pair<Entry *, std::string>> entries, std::shared_ptr<void> &code,
+                        int64_t &scratchBytes);
+  Result<void> loadGpu(llvm::ArrayRef<std::pair<Entry *, std::string>> entries, const std::string &architecture);
+  Result<std::string> emitCode(Stage stage);
   std::string print();
   void describe(Program &program);
   Error internal(const char *stage);
@@ -82,6 +91,13 @@ void Compilation::emit() {
   };
   for (auto [i, draw] : llvm::enumerate(instance.draws))
     take(emitDraw(context, instance, draw, type), fmt::format("draw{}", i));
+}
+
+static std::string printLlvm(const llvm::Module &module) {
+  std::string text;
+  llvm::raw_string_ostream os(text);
+  module.print(os, nullptr);
+  return text;
 }
 
 Error Compilation::internal(const char *stage) {
@@ -111,8 +127,50 @@ Result<void> Compilation::lower(Stage until) {
   return tile();
 }
 
+/// Names of the operands that a function's tile program begins with.
+static std::vector<std::string> tileOperands(func::FuncOp function) {
+  std::vector<std::string> names;
+  if (!function)
+    return names;
+  auto inputs = function->getAttrOfType<IntegerAttr>(kGradientAttr);
+  const unsigned count = inputs ? inputs.getInt() : function.getNumArguments();
+  for (unsigned i = 0; i < count; ++i)
+    names.push_back(function.getArgAttrOfType<StringAttr>(i, kNameAttr).str());
+  if (inputs) {
+    names.push_back("grad.O");
+    for (unsigned i = 0; i < count; ++i)
+      names.push_back("grad." + names[i]);
+  } else {
+    names.push_back("O");
+  }
+  return names;
+}
+
 Result<void> Compilation::tile() {
-  return run([&](OpPassManager &passes) { buildTile(passes, schedule); }, "tile");
+  auto find = [&](llvm::StringRef name) { return module->lookupSymbol<func::FuncOp>(name); };
+  const std::vector<std::string> forward = tileOperands(find(kForward)), backward = tileOperands(find(kBackward));
+  auto done = run([&](OpPassManager &passes) { buildTile(passes, schedule); }, "tile");
+  if (!done)
+    return done;
+  markStored(find(kForward), forward);
+  markStored(find("advance"), forward);
+  markStored(find(kBackward), backward);
+  return done;
+}
+
+/// Operands of a tile program whose elements have 16 bits in memory: the rows of the attention's inputs, of its output, and of
+/// their gradients. Tiles and everything else are float32.
+void Compilation::markStored(func::FuncOp function, llvm::ArrayRef<std::string> operands) {
+  if (!function || sizeOf(options.dtype) >= sizeof(float))
+    return;
+  Type stored = options.dtype == DType::bf16 ? Type(BFloat16Type::get(&context)) : Type(Float16Type::get(&context));
+  constexpr unsigned kSizes = 5;
+  for (auto [i, operand] : llvm::enumerate(operands)) {
+    llvm::StringRef name = operand;
+    name.consume_front("grad.");
+    if (name == "O" || llvm::any_of(instance.inputs, [&](const InputInfo &input) { return input.name == name; }))
+      function.setArgAttr(kSizes + i, kStoredAttr, TypeAttr::get(stored));
+  }
 }
 
 /// Replaces every function of the scan level by its gradient; that of the attention takes states, unless `keeps` is Nothing.
@@ -146,17 +204,94 @@ Result<std::unique_ptr<llvm::Module>> Compilation::toLlvm(const cpu::Machine &ma
   return result;
 }
 
-/// Machine code of the tile programs, ready to be called.
-Result<std::shared_ptr<cpu::LoadedCode>> Compilation::load(const cpu::Machine &machine, int64_t &scratchBytes) {
-  auto llvmModule = toLlvm(machine);
+Result<std::unique_ptr<llvm::Module>> Compilation::toGpuLlvm(const nvgpu::Device &device) {
+  auto build = [&](OpPassManager &passes) {
+    buildGpu(passes, device.architecture, options.dtype == DType::f64 ? "f32" : toText(options.dtype));
+  };
+  if (auto done = run(build, "gpu"); !done)
+    return done.error();
+  if (failed(nvgpu::convertToLlvmDialect(*module)))
+    return internal("llvm dialect");
+  std::unique_ptr<llvm::Module> result = nvgpu::translateToLlvm(*module, llvmContext, device);
+  if (!result)
+    return internal("llvm");
+  return result;
+}
+
+/// Code of the tile programs for the target, behind the entries of these names.
+Result<void> Compilation::load(llvm::ArrayRef<std::pair<Entry *, std::string>> entries, std::shared_ptr<void> &code,
+                               int64_t &scratchBytes) {
+  if (auto architecture = gpuArchitecture(options.target.name()))
+    return loadGpu(entries, *architecture);
+  return loadHost(entries, code, scratchBytes);
+}
+
+Result<void> Compilation::loadHost(llvm::ArrayRef<std::pair<Entry *, std::string>> entries, std::shared_ptr<void> &code,
+                                   int64_t &scratchBytes) {
+  Result<cpu::Machine> machine = cpu::Machine::named(options.target.name());
+  if (!machine)
+    return machine.error();
+  auto llvmModule = toLlvm(*machine);
   if (!llvmModule)
     return llvmModule.error();
   auto bytes = (*module)->getAttrOfType<IntegerAttr>("phi.scratch_bytes");
   scratchBytes = bytes ? bytes.getInt() : 0;
-  auto object = cpu::emitObject(**llvmModule, machine);
+  auto object = cpu::emitObject(**llvmModule, *machine);
   if (!object)
     return object.error();
-  return cpu::LoadedCode::load(std::move(*object));
+  auto loaded = cpu::LoadedCode::load(std::move(*object));
+  if (!loaded)
+    return loaded.error();
+  for (auto &[entry, name] : entries) {
+    auto address = (*loaded)->find(name);
+    if (!address)
+      return address.error();
+    entry->function = reinterpret_cast<Entry::Function>(*address);
+  }
+  code = *loaded;
+  return {};
+}
+
+Result<void> Compilation::loadGpu(llvm::ArrayRef<std::pair<Entry *, std::string>> entries,
+                                  const std::string &architecture) {
+  Result<nvgpu::Device> device = nvgpu::Device::named(architecture);
+  if (!device)
+    return device.error();
+  auto llvmModule = toGpuLlvm(*device);
+  if (!llvmModule)
+    return llvmModule.error();
+  auto ptx = nvgpu::emitPtx(**llvmModule, *device);
+  if (!ptx)
+    return ptx.error();
+  auto code = std::make_shared<const GpuModule>(std::move(*ptx), architecture);
+  for (auto &[entry, name] : entries) {
+    Operation *function = module->lookupSymbol(name);
+    if (!function)
+      return internal("ptx");
+    auto bytes = [&](llvm::StringRef attr) { return function->getAttrOfType<IntegerAttr>(attr).getInt(); };
+    entry->gpu = {code, name, device->threads, bytes(nvgpu::KernelAbi::kSharedBytes),
+                  bytes(nvgpu::KernelAbi::kScratchBytes)};
+  }
+  return {};
+}
+
+/// LLVM IR, or what the target's code generator makes of it.
+Result<std::string> Compilation::emitCode(Stage stage) {
+  auto architecture = gpuArchitecture(options.target.name());
+  if (stage == (architecture ? Stage::Asm : Stage::Ptx))
+    return Error(fmt::format("target '{}' has no stage '{}'", options.target.name(), architecture ? "asm" : "ptx"));
+  if (!architecture) {
+    Result<cpu::Machine> machine = cpu::Machine::named(options.target.name());
+    auto llvmModule = machine ? toLlvm(*machine) : machine.error();
+    if (!llvmModule)
+      return llvmModule.error();
+    return stage == Stage::Llvm ? printLlvm(**llvmModule) : cpu::emitAssembly(**llvmModule, *machine);
+  }
+  Result<nvgpu::Device> device = nvgpu::Device::named(*architecture);
+  auto llvmModule = device ? toGpuLlvm(*device) : device.error();
+  if (!llvmModule)
+    return llvmModule.error();
+  return stage == Stage::Llvm ? printLlvm(**llvmModule) : nvgpu::emitPtx(**llvmModule, *device);
 }
 
 /// The operands of each function in their order, read off before lowering forgets their names.
@@ -227,18 +362,15 @@ std::optional<PreparedOperand> PreparedOperand::parse(const std::string &name) {
   return operand;
 }
 
-static Result<void> bindEntry(const cpu::LoadedCode &code, Entry &entry, const std::string &name) {
-  auto address = code.find(name);
-  if (!address)
-    return address.error();
-  entry.function = reinterpret_cast<Entry::Function>(*address);
-  return {};
+std::optional<std::string> gpuArchitecture(const std::string &target) {
+  llvm::StringRef name = target;
+  if (name == "emulated")
+    name = "sm_80";
+  name.consume_front("emulated:");
+  return nvgpu::Device::named(name.str()) ? std::optional<std::string>(name.str()) : std::nullopt;
 }
 
 Result<std::shared_ptr<const Program>> build(const Instance &instance, const CompileOptions &options) {
-  Result<cpu::Machine> machine = cpu::Machine::named(options.target.name());
-  if (!machine)
-    return machine.error();
   Compilation compilation(instance, options);
   if (auto done = compilation.lower(Stage::Scan); !done)
     return done.error();
@@ -252,19 +384,13 @@ Result<std::shared_ptr<const Program>> build(const Instance &instance, const Com
   program->multiplyAddsPerPair = work.perPair;
   if (auto done = compilation.tile(); !done)
     return done.error();
-  auto code = compilation.load(*machine, program->scratchBytes);
-  if (!code)
-    return code.error();
-  program->code = *code;
-  auto bind = [&](Entry &entry, const std::string &name) { return bindEntry(**code, entry, name); };
-  if (auto done = bind(program->forward, kForward.str()); !done)
-    return done.error();
+  llvm::SmallVector<std::pair<Entry *, std::string>> entries{{&program->forward, kForward.str()}};
   if (program->stateElements)
-    if (auto done = bind(program->advance, "advance"); !done)
-      return done.error();
+    entries.push_back({&program->advance, "advance"});
   for (size_t i = 0; i < program->draws.size(); ++i)
-    if (auto done = bind(program->draws[i], fmt::format("draw{}", i)); !done)
-      return done.error();
+    entries.push_back({&program->draws[i], fmt::format("draw{}", i)});
+  if (auto done = compilation.load(entries, program->code, program->scratchBytes); !done)
+    return done.error();
   return std::shared_ptr<const Program>(program);
 }
 
@@ -286,9 +412,6 @@ static void describeGradient(GradientEntry &entry, func::FuncOp function, const 
 
 Result<std::shared_ptr<const BackwardProgram>> buildBackward(const Instance &instance, const CompileOptions &options,
                                                              Keeps keeps) {
-  Result<cpu::Machine> machine = cpu::Machine::named(options.target.name());
-  if (!machine)
-    return machine.error();
   Compilation compilation(instance, options);
   if (auto done = compilation.lower(Stage::Scan); !done)
     return done.error();
@@ -303,23 +426,16 @@ Result<std::shared_ptr<const BackwardProgram>> buildBackward(const Instance &ins
     describeGradient(entry, functionOf(nameOf(i)), instance.draws[i].names);
   if (auto done = compilation.tile(); !done)
     return done.error();
-  auto code = compilation.load(*machine, program->scratchBytes);
-  if (!code)
-    return code.error();
-  program->code = *code;
-  if (auto done = bindEntry(**code, program->backward, kBackward.str()); !done)
-    return done.error();
+  llvm::SmallVector<std::pair<Entry *, std::string>> entries{{&program->backward, kBackward.str()}};
   for (auto [i, entry] : llvm::enumerate(program->draws))
-    if (auto done = bindEntry(**code, entry, nameOf(i)); !done)
-      return done.error();
+    entries.push_back({&entry, nameOf(i)});
+  if (auto done = compilation.load(entries, program->code, program->scratchBytes); !done)
+    return done.error();
   return std::shared_ptr<const BackwardProgram>(program);
 }
 
 Result<std::shared_ptr<const LossProgram>> buildLossGradient(const Instance &instance, std::size_t index,
                                                              const CompileOptions &options) {
-  Result<cpu::Machine> machine = cpu::Machine::named(options.target.name());
-  if (!machine)
-    return machine.error();
   Compilation compilation(instance, options);
   const LossInfo &loss = instance.losses[index];
   compilation.module = emitLoss(compilation.context, instance, loss, compilation.element());
@@ -333,11 +449,7 @@ Result<std::shared_ptr<const LossProgram>> buildLossGradient(const Instance &ins
   describeGradient(program->backward, compilation.module->lookupSymbol<func::FuncOp>(name), {loss.name});
   if (auto done = compilation.tile(); !done)
     return done.error();
-  auto code = compilation.load(*machine, program->scratchBytes);
-  if (!code)
-    return code.error();
-  program->code = *code;
-  if (auto done = bindEntry(**code, program->backward, name); !done)
+  if (auto done = compilation.load({{&program->backward, name}}, program->code, program->scratchBytes); !done)
     return done.error();
   return std::shared_ptr<const LossProgram>(program);
 }
@@ -351,9 +463,6 @@ std::vector<LogScales> findLogScales(const Instance &instance, const CompileOpti
 }
 
 Result<std::string> emitText(const Instance &instance, Stage stage, const CompileOptions &options, Pass pass) {
-  Result<cpu::Machine> machine = cpu::Machine::named(options.target.name());
-  if (!machine)
-    return machine.error();
   const bool backward = pass != Pass::Forward;
   Compilation compilation(instance, options);
   if (auto done = compilation.lower(backward && stage != Stage::Formula ? Stage::Scan : stage); !done)
@@ -366,14 +475,9 @@ Result<std::string> emitText(const Instance &instance, Stage stage, const Compil
       if (auto done = compilation.tile(); !done)
         return done.error();
   }
-  if (stage != Stage::Llvm && stage != Stage::Asm)
+  if (stage != Stage::Llvm && stage != Stage::Asm && stage != Stage::Ptx)
     return compilation.print();
-  auto llvmModule = compilation.toLlvm(*machine);
-  if (!llvmModule)
-    return llvmModule.error();
-  if (stage == Stage::Llvm)
-    return cpu::printLlvm(**llvmModule);
-  return cpu::emitAssembly(**llvmModule, *machine);
+  return compilation.emitCode(stage);
 }
 
 } // namespace yaglom::compiler

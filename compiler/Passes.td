@@ -81,4 +81,19 @@ def TilesToCpu : Pass<"phi-tiles-to-cpu", "::mlir::ModuleOp"> {
                            "::mlir::scf::SCFDialect", "::mlir::vector::VectorDialect"];
 }
 
+def TilesToGpu : Pass<"phi-tiles-to-gpu", "::mlir::ModuleOp"> {
+  let summary = "Lowers tile programs to what each thread of a block does";
+  let description = [{
+    One block of threads works on one item. Every step of the program begins at a barrier; contractions run on tensor cores,
+    entries of everything else are dealt to threads, sums run along warps. Values live in shared memory, or in the block's
+    scratch memory when shared memory is full. Parameters are those of compiler/targets/nvgpu/KernelAbi.h.
+  }];
+  let options = [
+    Option<"architecture", "architecture", "std::string", "\"sm_80\"", "sm_80, sm_86, sm_89, sm_90, sm_100 or sm_120">,
+    Option<"products", "products", "std::string", "\"f32\"", "what contractions multiply: f32, f16 or bf16">,
+  ];
+  let dependentDialects = ["::mlir::LLVM::LLVMDialect", "::mlir::arith::ArithDialect", "::mlir::math::MathDialect",
+                           "::mlir::scf::SCFDialect"];
+}
+
 #endif

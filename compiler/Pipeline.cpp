@@ -3,7 +3,7 @@
 #include "compiler/Pipeline.h"
 
 #include "compiler/Passes.h"
-#include "compiler/targets/cpu/ExpandMath.h"
+#include "compiler/lower/ExpandMath.h"
 #include "mlir/Transforms/Passes.h"
 
 namespace yaglom::compiler {
@@ -34,7 +34,13 @@ void buildTile(mlir::OpPassManager &passes, const Schedule &schedule) {
 
 void buildCpu(mlir::OpPassManager &passes, const std::string &target) {
   passes.addPass(createTilesToCpu({target}));
-  passes.addPass(cpu::createExpandMathPass());
+  passes.addPass(createExpandMathPass());
+}
+
+void buildGpu(mlir::OpPassManager &passes, const std::string &architecture, const std::string &products) {
+  passes.addPass(createTilesToGpu({architecture, products}));
+  passes.addPass(createExpandMathPass());
+  passes.addPass(mlir::createCSEPass());
 }
 
 } // namespace yaglom::compiler

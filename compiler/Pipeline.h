@@ -24,4 +24,8 @@ void buildTile(mlir::OpPassManager &passes, const Schedule &schedule);
 /// Afterwards only arith, math, vector, scf, func and llvm are left: loops over register tiles.
 void buildCpu(mlir::OpPassManager &passes, const std::string &target);
 
+/// Afterwards only arith, math, scf, func and llvm are left: what one thread of a block does.
+/// Contractions multiply `products`: "f32", "f16" or "bf16"; float64 programs ignore it.
+void buildGpu(mlir::OpPassManager &passes, const std::string &architecture, const std::string &products);
+
 } // namespace yaglom::compiler

@@ -7,11 +7,30 @@
 
 #include <cstdint>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <string>
 #include <vector>
 
 namespace yaglom::compiler {
+
+/// PTX of a module, and the architecture that it is for.
+struct GpuModule {
+  GpuModule(std::string ptx, std::string architecture) : ptx(std::move(ptx)), architecture(std::move(architecture)) {}
+
+  const std::string ptx, architecture;
+  mutable std::once_flag once;
+  mutable std::shared_ptr<void> loaded; ///< what the runtime made of it, once
+};
+
+/// An entry of a GpuModule: one block of `threads` threads an item, parameters by compiler/targets/nvgpu/KernelAbi.h.
+struct GpuKernel {
+  std::shared_ptr<const GpuModule> module; ///< null for a function of the host
+  std::string name;
+  int64_t threads = 0;
+  int64_t sharedBytes = 0;  ///< of dynamic shared memory, a block
+  int64_t scratchBytes = 0; ///< of device memory, a block
+};
 
 /// One compiled function. It is serial, allocates nothing, and works on one item: one (batch, head) of an attention, or
 /// one head of a draw. `arguments` is an array of 64-bit words:
@@ -25,6 +44,7 @@ struct Entry {
   using Function = void (*)(const int64_t *arguments, void *scratch);
   static constexpr int kHeaderWords = 8;
   Function function = nullptr;
+  GpuKernel gpu;
   std::vector<std::string> operands; ///< tensor names: inputs, outputs, parameters, draws
 };
 
@@ -108,6 +128,9 @@ struct LossProgram {
   int64_t scratchBytes = 0;
   std::shared_ptr<void> code; ///< owns the machine code
 };
+
+/// "sm_80" of "emulated", "emulated:sm_80" and "sm_80"; nothing for the targets that are no GPU.
+std::optional<std::string> gpuArchitecture(const std::string &target);
 
 /// Program::logScales without compiling further; empty where the compiler refuses the attention.
 std::vector<LogScales> findLogScales(const Instance &instance, const CompileOptions &options);

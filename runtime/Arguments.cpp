@@ -18,7 +18,6 @@ constexpr int64_t kUnbound = -1;
   throw Error(fmt::format("argument '{}': {}", name, what));
 }
 
-const char *toText(DType dtype) { return dtype == DType::f32 ? "f32" : "f64"; }
 std::string toText(const Shape &shape) { return fmt::format("[{}]", fmt::join(shape, ", ")); }
 
 /// Sizes as the arguments bind them, one after the other.
@@ -156,7 +155,7 @@ static Sizes checkArguments(const Compiled &compiled, std::span<const TensorRef>
     sizes.keyLength = sizes.queryLength;
   for (std::size_t index : compiled.forwardTensors) {
     const HeadTensor &info = compiled.headTensors[index];
-    checkHeadTensor(info, parameters.find(info.name), sizes.heads, compiled.options.dtype);
+    checkHeadTensor(info, parameters.find(info.name), sizes.heads, compiled.parameterType());
   }
   return sizes;
 }
@@ -185,7 +184,8 @@ Operand bindTensor(const TensorRef &tensor, bool written) {
           .rowStride = tensor.strides[2],
           .columnStride = hasColumns ? tensor.strides[3] : 1,
           .rows = tensor.shape[2],
-          .width = hasColumns ? tensor.shape[3] : 1};
+          .width = hasColumns ? tensor.shape[3] : 1,
+          .dtype = tensor.dtype};
 }
 
 Operand bindHeadTensor(const HeadTensor &info, const Tensor &tensor, bool written) {
@@ -197,7 +197,8 @@ Operand bindHeadTensor(const HeadTensor &info, const Tensor &tensor, bool writte
           .rowStride = width,
           .columnStride = 1,
           .rows = info.elements() / width,
-          .width = width};
+          .width = width,
+          .dtype = tensor.dtype()};
 }
 
 } // namespace yaglom::runtime

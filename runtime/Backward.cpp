@@ -45,7 +45,7 @@ void scatter(const Compiled &compiled, const HeadTensor &rows, const Tensor &fro
              const compiler::PreparedOperand &prepared, const Parameters &parameters, int64_t heads,
              Parameters &gradients) {
   const HeadTensor &table = compiled.headTensors[compiled.headTensor(prepared.table)];
-  Tensor sums(compiled.options.dtype, table.shapeFor(heads));
+  Tensor sums(compiled.parameterType(), table.shapeFor(heads));
   const int64_t width = table.elements() / table.shape[0];
   const int64_t count = rows.shape[0], rowHeads = rows.shared ? 1 : heads;
   std::vector<double> totals(static_cast<std::size_t>(sums.size()));
@@ -71,8 +71,8 @@ using runtime::HeadTensor;
 using runtime::Operand;
 
 /// Rows that the launch lends, one matrix for each thread: the operand has no address of its own.
-Operand lentRows(int64_t rows, int64_t width) {
-  return {.rowStride = width, .rows = rows, .width = width, .isLent = true};
+Operand lentRows(int64_t rows, int64_t width, DType dtype) {
+  return {.rowStride = width, .rows = rows, .width = width, .dtype = dtype, .isLent = true};
 }
 
 /// The gradients of every (batch, head) of a tensor of the heads, before they are summed.
@@ -109,18 +109,19 @@ public:
       const std::string &name = entry.operands[i];
       const HeadTensor *info = i < inputs ? nullptr : headTensor(tensorOf(name));
       if (info) {
-        items[i] = perItem(*info, grid.batch, grid.heads, compiled.options.dtype);
+        items[i] = perItem(*info, grid.batch, grid.heads, compiled.parameterType());
         operands.push_back(bindPerItem(*info, items[i], grid.heads));
       } else {
         operands.push_back(find(name));
       }
     }
     for (int64_t width : entry.rowWidths)
-      operands.push_back(lentRows(grid.queryRows, width));
+      operands.push_back(lentRows(grid.queryRows, width, compiled.parameterType()));
     for (const compiler::GradientEntry::Member &member : entry.kept)
       operands.push_back(keptStates(*residual, member));
     for (const compiler::GradientEntry::Member &member : entry.kept)
-      operands.push_back(lentRows(residual->segmentRows / compiled.program->chunk, member.elements));
+      operands.push_back(lentRows(residual->segmentRows / compiled.program->chunk, member.elements,
+                                   compiled.parameterType()));
     runtime::launch(entry, program.scratchBytes, grid, operands, compiled.options.dtype, threads);
   }
 
@@ -135,7 +136,7 @@ public:
 private:
   /// One member of the states of each item.
   Operand keptStates(const Residual::Impl &residual, const compiler::GradientEntry::Member &member) const {
-    const auto bytes = static_cast<int64_t>(sizeOf(compiled.options.dtype));
+    const auto bytes = static_cast<int64_t>(sizeOf(compiled.parameterType()));
     char *first = const_cast<char *>(reinterpret_cast<const char *>(residual.words.data())); // is only read
     const int64_t ofItem = residual.itemBytes / bytes;
     return {.data = first + member.offset * bytes,
@@ -143,7 +144,8 @@ private:
             .headStride = ofItem,
             .rowStride = compiled.program->stateElements,
             .rows = residual.states,
-            .width = member.elements};
+            .width = member.elements,
+            .dtype = compiled.parameterType()};
   }
 
   const HeadTensor *headTensor(const std::string &name) const {
@@ -184,7 +186,7 @@ void backwardDraw(const Compiled &compiled, const compiler::BackwardProgram &pro
     const Tensor *found = name.starts_with("grad.") ? gradients.find(name) : made.find(name);
     const HeadTensor &info = compiled.headTensors[compiled.headTensor(tensor)];
     if (!found)
-      checkHeadTensor(info, found = parameters.find(name), heads, compiled.options.dtype);
+      checkHeadTensor(info, found = parameters.find(name), heads, compiled.parameterType());
     return bindHeadTensor(info, *found, false);
   });
   Parameters parts;
@@ -207,12 +209,12 @@ public:
 
   /// Throws when the caller's tensor for the gradient of an input does not fit.
   void checkInput(const std::string &name, const Shape &shape, std::span<const TensorRef> arguments) const {
-    const Tensor *there = check(name, shape);
+    const Tensor *there = check(name, shape, compiled.options.dtype);
     for (const TensorRef &argument : arguments)
       if (there && runtime::overlap(there->ref(), argument))
         throw Error(fmt::format("argument '{}': overlaps an argument that is read", name));
   }
-  void checkHead(const HeadTensor &info) const { check("grad." + info.name, info.shapeFor(heads)); }
+  void checkHead(const HeadTensor &info) const { check("grad." + info.name, info.shapeFor(heads), compiled.parameterType()); }
 
   /// The tensor that a kernel may write the gradient of an input to.
   Tensor &forInput(const std::string &name, const Shape &shape) {
@@ -226,7 +228,7 @@ public:
   void put(const std::string &name, const Tensor *values, const Shape &shape) {
     Tensor *there = gradients.find(name);
     if (!there)
-      return gradients.set(name, values ? *values : Tensor(compiled.options.dtype, shape));
+      return gradients.set(name, values ? *values : Tensor(compiled.parameterType(), shape));
     for (int64_t i = 0; i < there->size(); ++i)
       there->set(i, (adds ? there->at(i) : 0) + (values ? values->at(i) : 0));
   }
@@ -238,9 +240,9 @@ public:
   }
 
 private:
-  const Tensor *check(const std::string &name, const Shape &shape) const {
+  const Tensor *check(const std::string &name, const Shape &shape, DType dtype) const {
     const Tensor *there = gradients.find(name);
-    if (there && (there->shape() != shape || there->dtype() != compiled.options.dtype))
+    if (there && (there->shape() != shape || there->dtype() != dtype))
       throw Error(fmt::format("argument '{}': a tensor of another shape or type than the gradient", name));
     return there;
   }

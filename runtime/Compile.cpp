@@ -11,6 +11,7 @@ namespace {
 
 constexpr const char *kTargets[] = {"host", "reference", "x86-64-v3", "x86-64-v4"};
 
+
 /// Never destroyed: the machine code of kernels must outlive everything that still launches while the process exits.
 runtime::Cache &cache() {
   static runtime::Cache *const instance = new runtime::Cache;
@@ -30,7 +31,7 @@ Result<DimValues> bindDims(const CompileOptions &options) {
 /// Everything that the code of a kernel depends on. The parts are told apart by lines, and the text comes last.
 std::string makeKey(const Spec &spec, const Instance &instance, const CompileOptions &options) {
   std::string key = fmt::format("{}\n{}\n{}\n{}\n", instance.attention->id.name, options.target.name(),
-                                options.dtype == DType::f32 ? "f32" : "f64", options.chunk);
+                                toText(options.dtype), options.chunk);
   for (const auto &[name, value] : instance.dims)
     key += fmt::format("{}={}\n", name, value);
   return key + spec.print();
@@ -62,17 +63,27 @@ Target::Target(std::string name) : text(std::move(name)) {}
 Target Target::host() { return Target("host"); }
 Target Target::reference() { return Target("reference"); }
 
+bool Target::isRunnable() const {
+  return text == "host" || text == "reference" || text == "emulated" || text.starts_with("emulated:");
+}
+
 Result<Target> Target::parse(const std::string &name) {
   for (const char *known : kTargets)
     if (name == known)
       return Target(name);
-  return Error(fmt::format("unknown target '{}'; there are host, reference, x86-64-v3 and x86-64-v4", name));
+  if (compiler::gpuArchitecture(name))
+    return Target(name);
+  return Error(fmt::format("unknown target '{}'; there are host, reference, x86-64-v3, x86-64-v4, emulated, emulated:sm_80 and "
+                           "sm_80 (or sm_86, sm_89, sm_90, sm_100, sm_120)",
+                           name));
 }
 
 Result<Kernel> compile(const Spec &spec, const std::string &attention, const CompileOptions &options) {
   const std::string &target = options.target.name();
-  if (target != "host" && target != "reference")
-    return Error(fmt::format("a kernel for '{}' can be emitted but not run; compile for host or reference", target));
+  if (!options.target.isRunnable())
+    return Error(fmt::format("a kernel for '{}' can be emitted but not run; compile for host, emulated or reference", target));
+  if (target == "host" && sizeOf(options.dtype) < sizeof(float))
+    return Error(fmt::format("kernels of the host compute with f32 or f64, found {}", toText(options.dtype)));
   Result<Instance> instance = runtime::bindOptions(spec, attention, options);
   if (!instance)
     return instance.error();

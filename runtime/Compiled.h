@@ -58,6 +58,8 @@ struct Compiled : std::enable_shared_from_this<Compiled> {
 
   /// Place in headTensors. The name must be there.
   std::size_t headTensor(const std::string &name) const;
+  /// Of parameters, draws, states and sums.
+  DType parameterType() const { return yaglom::parameterType(options.dtype); }
   bool isReference() const { return !program; }
   /// The gradients, compiled when they are first asked for, from any thread. Throws the Error of compiling them.
   const compiler::BackwardProgram &backward() const { return backward(compiler::Keeps::Nothing); }

@@ -30,8 +30,8 @@ Tensor findNoise(const Compiled &compiled, const std::string &name, const Parame
   const HeadTensor &info = compiled.headTensors[compiled.headTensor(name)];
   const Tensor *supplied = parameters.find(name);
   if (!supplied)
-    return makeNoise(info, heads, seed, compiled.options.dtype);
-  checkHeadTensor(info, supplied, heads, compiled.options.dtype);
+    return makeNoise(info, heads, seed, compiled.parameterType());
+  checkHeadTensor(info, supplied, heads, compiled.parameterType());
   return *supplied;
 }
 
@@ -40,7 +40,7 @@ Tensor prepareRows(const Compiled &compiled, const std::string &operand, const c
   if (prepared.kind == compiler::PreparedOperand::Kind::Component)
     for (const std::string &name : {prepared.table, prepared.alpha})
       checkHeadTensor(compiled.headTensors[compiled.headTensor(name)], parameters.find(name), heads,
-                      compiled.options.dtype);
+                      compiled.parameterType());
   const HeadTensor &info = compiled.headTensors[compiled.headTensor(operand)];
   return prepare(prepared, info, noise, parameters, heads);
 }
@@ -84,11 +84,11 @@ void runPlan(const Compiled &compiled, const runtime::Plan &plan, Parameters &ma
     const HeadTensor &info = compiled.headTensors[source.index];
     const Tensor *tensor = made.find(info.name);
     if (!tensor)
-      checkHeadTensor(info, tensor = parameters.find(info.name), heads, compiled.options.dtype);
+      checkHeadTensor(info, tensor = parameters.find(info.name), heads, compiled.parameterType());
     operands.push_back(bindHeadTensor(info, *tensor, source.written));
   }
   // On the calling thread: the caller was not asked how many others it may take.
-  runtime::launch(*plan.entry, compiled.program->scratchBytes, grid, operands, compiled.options.dtype, 1);
+  runtime::launch(*plan.entry, compiled.program->scratchBytes, grid, operands, compiled.parameterType(), 1);
 }
 
 /// The tensors of draw `index`, drawn from `noise` by compiled code.
@@ -96,7 +96,7 @@ void drawOne(const Compiled &compiled, std::size_t index, Parameters &parameters
   const DrawInfo &draw = compiled.instance.draws[index];
   Parameters made;
   for (const std::string &name : draw.names)
-    made.set(name, Tensor(compiled.options.dtype, compiled.headTensors[compiled.headTensor(name)].shapeFor(heads)));
+    made.set(name, Tensor(compiled.parameterType(), compiled.headTensors[compiled.headTensor(name)].shapeFor(heads)));
   for (const std::string &operand : compiled.draws[index].entry->operands)
     if (const auto prepared = compiler::PreparedOperand::parse(operand))
       made.set(operand, runtime::prepareRows(compiled, operand, *prepared, parameters, noise, heads));
@@ -139,7 +139,7 @@ Parameters Kernel::noise(int64_t heads, uint64_t seed) const {
   Parameters noise;
   const auto add = [&](const std::string &name) {
     const HeadTensor &info = compiled.headTensors[compiled.headTensor(name)];
-    noise.set(name, runtime::makeNoise(info, heads, seed, compiled.options.dtype));
+    noise.set(name, runtime::makeNoise(info, heads, seed, compiled.parameterType()));
   };
   for (const DrawInfo &draw : compiled.instance.draws)
     add(draw.noiseName());

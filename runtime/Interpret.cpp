@@ -4,6 +4,7 @@
 
 #include "compiler/targets/reference/Reference.h"
 #include "runtime/Arguments.h"
+#include "support/Elements.h"
 
 #include <algorithm>
 #include <utility>
@@ -34,18 +35,14 @@ void forEachElement(const TensorRef &tensor, F visit) {
 Array toArray(const TensorRef &tensor) {
   Array array(tensor.shape);
   forEachElement(tensor, [&](const char *address, std::size_t index) {
-    array.data[index] = tensor.dtype == DType::f32 ? *reinterpret_cast<const float *>(address)
-                                                   : *reinterpret_cast<const double *>(address);
+    array.data[index] = loadElement(tensor.dtype, address);
   });
   return array;
 }
 
 void store(const Array &array, const TensorRef &tensor) {
   forEachElement(tensor, [&](char *address, std::size_t index) {
-    if (tensor.dtype == DType::f32)
-      *reinterpret_cast<float *>(address) = static_cast<float>(array.data[index]);
-    else
-      *reinterpret_cast<double *>(address) = array.data[index];
+    storeElement(tensor.dtype, address, array.data[index]);
   });
 }
 
@@ -54,7 +51,7 @@ void addSamplerParameters(const Compiled &compiled, const Parameters &parameters
   for (const SamplerInfo &sampler : compiled.instance.samplers)
     for (const std::string &name : sampler.parameters) {
       const Tensor *tensor = parameters.find(name);
-      checkHeadTensor(compiled.headTensors[compiled.headTensor(name)], tensor, heads, compiled.options.dtype);
+      checkHeadTensor(compiled.headTensors[compiled.headTensor(name)], tensor, heads, compiled.parameterType());
       tensors[name] = toArray(*tensor);
     }
 }
@@ -65,7 +62,7 @@ Parameters initialParameters(const Compiled &compiled, int64_t heads, uint64_t s
   const Tensors initial = reference::initialParameters(compiled.instance, heads, seed);
   Parameters parameters;
   for (const ParameterInfo &info : compiled.instance.parameters)
-    parameters.set(info.name, toTensor(initial.at(info.name), compiled.options.dtype));
+    parameters.set(info.name, toTensor(initial.at(info.name), compiled.parameterType()));
   return parameters;
 }
 
@@ -171,21 +168,21 @@ Parameters interpretBackward(const Compiled &compiled, std::span<const TensorRef
   const Array weights = toArray(grad);
   EntryDerivatives direct(instance, given, weights, heads), throughDraws(instance, sampled, weights, heads);
   Parameters gradients;
-  const auto set = [&](const std::string &name, const Array &values) {
-    gradients.set("grad." + name, toTensor(values, compiled.options.dtype));
+  const auto set = [&](const std::string &name, const Array &values, DType dtype) {
+    gradients.set("grad." + name, toTensor(values, dtype));
   };
   for (const InputInfo &input : instance.inputs)
-    set(input.name, direct.of(input.name, 2));
+    set(input.name, direct.of(input.name, 2), compiled.options.dtype);
   for (const ParameterInfo &info : instance.parameters) {
     bool ofSampler = false;
     for (const SamplerInfo &sampler : instance.samplers)
       ofSampler |= std::count(sampler.parameters.begin(), sampler.parameters.end(), info.name) > 0;
     if (given.contains(info.name))
-      set(info.name, (ofSampler ? throughDraws : direct).of(info.name, info.shared ? 0 : 1));
+      set(info.name, (ofSampler ? throughDraws : direct).of(info.name, info.shared ? 0 : 1), compiled.parameterType());
   }
   for (const DrawInfo &draw : instance.draws)
     for (const std::string &name : draw.names)
-      set(name, direct.of(name, draw.shared ? 0 : 1));
+      set(name, direct.of(name, draw.shared ? 0 : 1), compiled.parameterType());
   return gradients;
 }
 
@@ -195,7 +192,7 @@ void interpretDraws(const Compiled &compiled, Parameters &parameters, const Para
   for (const Parameters::Entry &entry : noise)
     tensors[entry.name] = toArray(entry.tensor);
   for (const auto &[name, array] : reference::draws(compiled.instance, tensors, heads))
-    parameters.set(name, toTensor(array, compiled.options.dtype));
+    parameters.set(name, toTensor(array, compiled.parameterType()));
 }
 
 std::vector<double> interpretLoss(const Compiled &compiled, const std::string &name, const Parameters &parameters,
@@ -233,7 +230,7 @@ Parameters interpretLossGradient(const Compiled &compiled, const LossInfo &loss,
         for (std::size_t item = 0; item < items; ++item)
           array.data[item * entries + entry].tangent = 0;
       }
-      gradients.set("grad." + name, toTensor(gradient, compiled.options.dtype));
+      gradients.set("grad." + name, toTensor(gradient, compiled.parameterType()));
     }
   }
   return gradients;

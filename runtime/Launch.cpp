@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/Launch.h"
 
+#include "runtime/GpuLaunch.h"
 #include "runtime/Pool.h"
 #include "runtime/Scratch.h"
 
@@ -119,7 +120,7 @@ void runItem(const Context &context, const compiler::Entry &entry, int64_t item,
 static Context makeContext(const compiler::Entry &entry, int64_t scratchBytes, const Grid &grid,
                            std::span<const Operand> operands, DType dtype) {
   const std::size_t words = compiler::Entry::kHeaderWords + 2 * operands.size();
-  Context context{entry, grid, operands, sizeOf(dtype), roundUp(words * sizeof(int64_t)), 0, 0};
+  Context context{entry, grid, operands, sizeOf(parameterType(dtype)), roundUp(words * sizeof(int64_t)), 0, 0};
   context.packedRows = context.functionScratch + roundUp(static_cast<std::size_t>(scratchBytes));
   context.totalBytes = context.packedRows;
   for (const Operand &operand : operands)
@@ -129,6 +130,9 @@ static Context makeContext(const compiler::Entry &entry, int64_t scratchBytes, c
 
 void launch(const compiler::Entry &entry, int64_t scratchBytes, const Grid &grid, std::span<const Operand> operands,
             DType dtype, int threads) {
+  if (entry.gpu.module)
+    return launchGpu(entry, grid, operands, threads,
+                     {.queryRows = grid.queryRows, .keyRows = grid.keyRows, .begin = grid.segmentRows});
   const Context context = makeContext(entry, scratchBytes, grid, operands, dtype);
   parallelFor(grid.batch * grid.heads, threads, [&context](int64_t begin, int64_t end) {
     char *scratch = static_cast<char *>(threadScratch(context.totalBytes));
@@ -223,7 +227,7 @@ void launchForward(const compiler::Program &program, const Grid &grid, std::span
   const int64_t items = grid.batch * grid.heads, workers = threads ? threads : defaultThreads();
   const int64_t most = grid.queryRows / kLeastRows;
   const bool packed = std::any_of(operands.begin(), operands.end(), [](const Operand &o) { return o.isPacked(); });
-  if (items >= workers || most < 2 || packed || program.parts == compiler::Parts::None)
+  if (program.forward.gpu.module || items >= workers || most < 2 || packed || program.parts == compiler::Parts::None)
     return launch(program.forward, program.scratchBytes, grid, operands, dtype, threads);
   const Context context = makeContext(program.forward, program.scratchBytes, grid, operands, dtype);
   // Twice as many parts as threads: the last ones to finish are then half as long.
@@ -234,8 +238,30 @@ void launchForward(const compiler::Program &program, const Grid &grid, std::span
   });
 }
 
+/// All items at once, segment by segment.
+static void launchKeepingOnGpu(const compiler::Program &program, const Grid &grid, std::span<const Operand> operands,
+                               DType dtype, int threads, const KeptStates &kept) {
+  const int64_t stateBytes = program.stateElements * static_cast<int64_t>(sizeOf(parameterType(dtype)));
+  const auto state = [&](int64_t index) { return kept.data + index * stateBytes; };
+  const bool isLast = kept.keeps == compiler::Keeps::Last;
+  if (!isLast) // over no key: the state before the first
+    launchGpu(program.advance, grid, operands, threads, {.stateOut = state(0), .itemBytes = kept.itemBytes, .stateBytes = stateBytes});
+  const int64_t rows = isLast ? grid.queryRows : kept.segmentRows;
+  for (int64_t first = 0, segment = 0; first < grid.queryRows; first += rows, ++segment)
+    launchGpu(program.forward, grid, operands, threads,
+              {.queryRows = std::min(first + rows, grid.queryRows),
+               .keyRows = grid.keyRows,
+               .begin = first,
+               .stateIn = segment ? state(segment) : nullptr,
+               .stateOut = isLast ? state(0) : segment + 1 < kept.states ? state(segment + 1) : nullptr,
+               .itemBytes = kept.itemBytes,
+               .stateBytes = stateBytes});
+}
+
 void launchKeeping(const compiler::Program &program, const Grid &grid, std::span<const Operand> operands, DType dtype,
                    int threads, const KeptStates &kept) {
+  if (program.forward.gpu.module)
+    return launchKeepingOnGpu(program, grid, operands, dtype, threads, kept);
   const Context context = makeContext(program.forward, program.scratchBytes, grid, operands, dtype);
   const int64_t stateBytes = program.stateElements * static_cast<int64_t>(context.elementBytes);
   const bool isLast = kept.keeps == compiler::Keeps::Last;

@@ -20,6 +20,7 @@ struct Operand {
   int64_t columnStride = 1;
   int64_t rows = 0;
   int64_t width = 1;
+  DType dtype = DType::f32;
   bool isLent = false; ///< no data: each thread lends scratch for the rows of the item it is at
 
   /// Kernels read dense rows; others are copied to scratch for the time of the item.

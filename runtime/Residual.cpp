@@ -29,7 +29,7 @@ void Residual::Impl::prepare(const runtime::Compiled &compiled, const runtime::S
     const int64_t chunks = (sizes.queryLength + program.chunk - 1) / program.chunk;
     segmentRows = program.chunk * std::min(interval, std::max<int64_t>(chunks, 1));
     states = keeps == compiler::Keeps::Last ? 1 : (sizes.queryLength + segmentRows - 1) / segmentRows;
-    const int64_t bytes = states * program.stateElements * static_cast<int64_t>(sizeOf(compiled.options.dtype));
+    const int64_t bytes = states * program.stateElements * static_cast<int64_t>(sizeOf(compiled.parameterType()));
     itemBytes = (bytes + 7) / 8 * 8;
   }
   words.resize(static_cast<std::size_t>(sizes.batch * sizes.heads * itemBytes / 8));

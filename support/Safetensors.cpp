@@ -2,14 +2,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "support/Safetensors.h"
 
+#include "support/Elements.h"
 #include "support/SafetensorsHeader.h"
 
+#include <algorithm>
 #include <bit>
 #include <cassert>
 #include <cerrno>
-#include <cmath>
+#include <cctype>
 #include <cstring>
 #include <fstream>
+#include <optional>
 #include <sstream>
 
 static_assert(std::endian::native == std::endian::little, "safetensors data is little-endian and used as it is");
@@ -26,25 +29,18 @@ T readAs(const char *bytes) {
   return value;
 }
 
-double halfToDouble(uint16_t bits) {
-  const int exponent = bits >> 10 & 31;
-  const int fraction = bits & 1023;
-  double magnitude;
-  if (exponent == 31)
-    magnitude = fraction ? std::nan("") : HUGE_VAL;
-  else if (exponent == 0)
-    magnitude = std::ldexp(fraction, -24);
-  else
-    magnitude = std::ldexp(1024 + fraction, exponent - 25);
-  return bits & 0x8000 ? -magnitude : magnitude;
+/// How the format writes an element type: "BF16".
+std::string nameOf(DType type) {
+  std::string name = toText(type);
+  std::transform(name.begin(), name.end(), name.begin(), [](char c) { return static_cast<char>(std::toupper(c)); });
+  return name;
 }
 
-double bfloatToDouble(uint16_t bits) { return std::bit_cast<float>(uint32_t{bits} << 16); }
-
-template <typename Stored, typename Convert>
-void fill(Tensor &tensor, const char *bytes, Convert convert) {
-  for (int64_t i = 0, size = tensor.size(); i < size; ++i)
-    tensor.set(i, convert(readAs<Stored>(bytes + static_cast<std::size_t>(i) * sizeof(Stored))));
+std::optional<DType> typeNamed(std::string_view name) {
+  for (DType type : {DType::f32, DType::f64, DType::f16, DType::bf16})
+    if (nameOf(type) == name)
+      return type;
+  return std::nullopt;
 }
 
 std::string join(const std::vector<std::string> &parts) {
@@ -72,7 +68,7 @@ std::string describe(const Tensor &tensor, std::size_t begin, std::size_t end) {
   std::vector<std::string> sizes;
   for (int64_t size : tensor.shape())
     sizes.push_back(std::to_string(size));
-  return std::string("{\"dtype\":\"") + (tensor.dtype() == DType::f32 ? "F32" : "F64") + "\",\"shape\":[" +
+  return "{\"dtype\":\"" + nameOf(tensor.dtype()) + "\",\"shape\":[" +
          join(sizes) + "],\"data_offsets\":[" + std::to_string(begin) + "," + std::to_string(end) + "]}";
 }
 
@@ -85,7 +81,7 @@ int64_t Entry::size() const {
   return count;
 }
 
-bool Entry::isFloat() const { return dtype == "F64" || dtype == "F32" || dtype == "F16" || dtype == "BF16"; }
+bool Entry::isFloat() const { return typeNamed(dtype).has_value(); }
 
 Result<File> File::parse(std::string bytes) {
   if (bytes.size() < kLengthBytes)
@@ -132,14 +128,9 @@ Result<Tensor> File::load(const Entry &entry, DType dtype) const {
   assert(entry.end <= bytes.size() - dataOffset && "an entry of another file");
   Tensor tensor(dtype, entry.shape);
   const char *data = bytes.data() + dataOffset + entry.begin;
-  if (entry.dtype == "F64")
-    fill<double>(tensor, data, [](double x) { return x; });
-  else if (entry.dtype == "F32")
-    fill<float>(tensor, data, [](float x) { return double{x}; });
-  else if (entry.dtype == "F16")
-    fill<uint16_t>(tensor, data, halfToDouble);
-  else
-    fill<uint16_t>(tensor, data, bfloatToDouble);
+  const DType stored = *typeNamed(entry.dtype);
+  for (int64_t i = 0, size = tensor.size(); i < size; ++i)
+    tensor.set(i, loadElement(stored, data + static_cast<std::size_t>(i) * sizeOf(stored)));
   return tensor;
 }
 

@@ -1,6 +1,6 @@
 // Tensors at the boundary: references with strides, owned aligned tensors, and named collections of them.
 // SPDX-License-Identifier: Apache-2.0
-#include "yaglom/tensor.h"
+#include "support/Elements.h"
 
 #include <cassert>
 #include <cstring>
@@ -59,7 +59,14 @@ int64_t countElements(const Shape &shape) {
 
 } // namespace
 
-std::size_t sizeOf(DType type) { return type == DType::f32 ? 4 : 8; }
+const char *toText(DType type) {
+  constexpr const char *kNames[] = {"f32", "f64", "f16", "bf16"};
+  return kNames[static_cast<int>(type)];
+}
+
+std::size_t sizeOf(DType type) { return type == DType::f64 ? 8 : type == DType::f32 ? 4 : 2; }
+
+DType parameterType(DType type) { return type == DType::f64 ? DType::f64 : DType::f32; }
 
 TensorRef::TensorRef(float *data, Shape shape, Shape strides)
     : TensorRef(makeRef(data, DType::f32, true, std::move(shape), std::move(strides))) {}
@@ -69,6 +76,11 @@ TensorRef::TensorRef(double *data, Shape shape, Shape strides)
     : TensorRef(makeRef(data, DType::f64, true, std::move(shape), std::move(strides))) {}
 TensorRef::TensorRef(const double *data, Shape shape, Shape strides)
     : TensorRef(makeRef(data, DType::f64, false, std::move(shape), std::move(strides))) {}
+
+TensorRef::TensorRef(void *data, DType dtype, Shape shape, Shape strides)
+    : TensorRef(makeRef(data, dtype, true, std::move(shape), std::move(strides))) {}
+TensorRef::TensorRef(const void *data, DType dtype, Shape shape, Shape strides)
+    : TensorRef(makeRef(data, dtype, false, std::move(shape), std::move(strides))) {}
 
 Tensor::Tensor(DType dtype, Shape shape) : type(dtype), dims(std::move(shape)) {
   const std::size_t bytes = static_cast<std::size_t>(countElements(dims)) * sizeOf(type);
@@ -102,15 +114,12 @@ int64_t Tensor::size() const { return memory ? countElements(dims) : 0; }
 
 double Tensor::at(int64_t index) const {
   assert(index >= 0 && index < size() && "element index out of range");
-  return type == DType::f32 ? static_cast<const float *>(memory)[index] : static_cast<const double *>(memory)[index];
+  return loadElement(type, static_cast<const char *>(memory) + static_cast<std::size_t>(index) * sizeOf(type));
 }
 
 void Tensor::set(int64_t index, double value) {
   assert(index >= 0 && index < size() && "element index out of range");
-  if (type == DType::f32)
-    static_cast<float *>(memory)[index] = static_cast<float>(value);
-  else
-    static_cast<double *>(memory)[index] = value;
+  storeElement(type, static_cast<char *>(memory) + static_cast<std::size_t>(index) * sizeOf(type), value);
 }
 
 Tensor::operator TensorRef() { return makeRef(memory, type, true, dims, {}); }

@@ -12,7 +12,6 @@ void printError(const std::string &text) {
     std::fputc('\n', stderr);
 }
 
-const char *toText(DType dtype) { return dtype == DType::f32 ? "f32" : "f64"; }
 
 Spec loadSpec(const std::string &file) {
   Spec spec = Spec::parseFile(file).value();

@@ -79,6 +79,5 @@ Spec loadSpec(const std::string &file);
 void printError(const std::string &text);
 
 /// "f32" or "f64".
-const char *toText(DType dtype);
 
 } // namespace yaglom::tools

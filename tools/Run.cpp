@@ -64,12 +64,12 @@ public:
         throw Error(fmt::format("{}: '{}' is no tensor that {} declares", options.input, entry.name, options.file));
   }
 
-  /// The tensor of that name in the run's type, if the file has it.
-  bool load(const std::string &name, Parameters &into) const {
+  /// The tensor of that name, if the file has it.
+  bool load(const std::string &name, DType dtype, Parameters &into) const {
     const safetensors::Entry *entry = file.find(name);
     if (!entry)
       return false;
-    Result<Tensor> tensor = file.load(*entry, options.compile.dtype);
+    Result<Tensor> tensor = file.load(*entry, dtype);
     if (!tensor)
       throw Error(fmt::format("{}: {}", options.input, tensor.error().what()));
     into.set(name, std::move(*tensor));
@@ -88,7 +88,7 @@ Parameters makeParameters(const Kernel &kernel, const InputFile &file, int64_t h
   const auto loadRole = [&](TensorRole role) {
     for (const TensorInfo &info : kernel.tensors())
       if (info.role == role)
-        file.load(info.name, parameters);
+        file.load(info.name, parameterType(kernel.dtype()), parameters);
   };
   loadRole(TensorRole::Parameter);
   loadRole(TensorRole::Noise);
@@ -119,7 +119,7 @@ Parameters compute(const RunOptions &options, const Kernel &kernel, const InputF
   std::vector<TensorRef> inputs;
   for (const TensorInfo &info : kernel.tensors())
     if (info.role == TensorRole::Input) {
-      file.load(info.name, tensors);
+      file.load(info.name, kernel.dtype(), tensors);
       inputs.push_back(tensors[info.name].ref());
     }
   const Shape &shape = inputs.front().shape;
@@ -132,7 +132,7 @@ Parameters compute(const RunOptions &options, const Kernel &kernel, const InputF
   Residual *kept = options.residual ? &residual : nullptr;
   kernel.forward(inputs, parameters, results["O"], {.threads = options.threads, .residual = kept});
   if (options.backward) {
-    if (!file.load("grad.O", tensors))
+    if (!file.load("grad.O", kernel.dtype(), tensors))
       throw Error(fmt::format("{}: missing 'grad.O', which --backward reads", options.input));
     for (const auto &entry : kernel.backward(inputs, parameters, tensors["grad.O"].ref(),
                                              {.threads = options.threads, .seed = options.seed, .residual = kept}))
@@ -153,7 +153,7 @@ Parameters compute(const RunOptions &options, const Kernel &kernel, const InputF
     if (options.writeDraws && info.role == TensorRole::Draw)
       results.set("draw." + info.name, parameters[info.name]);
   for (const std::string &loss : options.losses)
-    results.set("loss." + loss, toTensor(kernel.loss(loss, parameters, options.seed), kernel.dtype()));
+    results.set("loss." + loss, toTensor(kernel.loss(loss, parameters, options.seed), parameterType(kernel.dtype())));
   return results;
 }
 

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "compiler/Passes.h"
 #include "compiler/Pipeline.h"
-#include "compiler/targets/cpu/ExpandMath.h"
+#include "compiler/lower/ExpandMath.h"
 
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/InitAllDialects.h"
@@ -14,7 +14,7 @@
 int main(int argc, char **argv) {
   mlir::registerAllPasses();
   yaglom::compiler::registerYaglomPasses();
-  mlir::registerPass([] { return yaglom::compiler::cpu::createExpandMathPass(); });
+  mlir::registerPass([] { return yaglom::compiler::createExpandMathPass(); });
   mlir::PassPipelineRegistration<>("phi-pipeline", "every stage from formulas to loops over vectors",
                                    [](mlir::OpPassManager &passes) {
                                      yaglom::compiler::buildSimplify(passes);

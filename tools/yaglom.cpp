@@ -29,12 +29,19 @@ void addSet(const std::vector<std::string> &pairs, CompileOptions &options) {
   }
 }
 
-void addTarget(CLI::App &command, CompileOptions &options, const std::vector<std::string> &names) {
+void addTarget(CLI::App &command, CompileOptions &options, bool runs) {
   command
       .add_option_function<std::string>(
-          "--target", [&options](const std::string &name) { options.target = Target::parse(name).value(); },
-          "What the kernel runs on")
-      ->check(CLI::IsMember(names))
+          "--target",
+          [&options, runs](const std::string &name) {
+            Result<Target> target = Target::parse(name);
+            if (!target)
+              throw CLI::ValidationError("--target", target.error().what());
+            if (runs && !target->isRunnable())
+              throw CLI::ValidationError("--target", "a kernel for '" + name + "' can be emitted but not run");
+            options.target = *target;
+          },
+          "What the kernel runs on: host, reference, emulated, ...")
       ->type_name("NAME");
 }
 
@@ -58,7 +65,8 @@ void addWidths(CLI::App &command, CompileOptions &options) {
 }
 
 void addDType(CLI::App &command, CompileOptions &options) {
-  static const std::map<std::string, DType> kTypes = {{"f32", DType::f32}, {"f64", DType::f64}};
+  static const std::map<std::string, DType> kTypes = {
+      {"f32", DType::f32}, {"f64", DType::f64}, {"f16", DType::f16}, {"bf16", DType::bf16}};
   command
       .add_option_function<std::string>(
           "--dtype", [&options](const std::string &name) { options.dtype = kTypes.at(name); }, "Element type (f32)")
@@ -67,7 +75,7 @@ void addDType(CLI::App &command, CompileOptions &options) {
 }
 
 void addExecution(CLI::App &command, CompileOptions &options, int &threads) {
-  addTarget(command, options, {"host", "reference"});
+  addTarget(command, options, /*runs=*/true);
   addDType(command, options);
   command.add_option("--chunk", options.chunk, "Tokens a chunk (the compiler chooses)")
       ->check(CLI::NonNegativeNumber)
@@ -114,12 +122,13 @@ void addResidual(CLI::App &command, int64_t &interval) {
 void addEmit(CLI::App &app, Action &action) {
   static const std::map<std::string, Stage> kStages = {{"ast", Stage::Ast},   {"formula", Stage::Formula},
                                                        {"scan", Stage::Scan}, {"tile", Stage::Tile},
-                                                       {"llvm", Stage::Llvm}, {"asm", Stage::Asm}};
+                                                       {"llvm", Stage::Llvm}, {"asm", Stage::Asm},
+                                                       {"ptx", Stage::Ptx}};
   CLI::App *command = app.add_subcommand("emit", "Prints the program after a stage of the compiler");
   auto options = std::make_shared<EmitOptions>();
   addAttention(*command, *options);
   addWidths(*command, options->compile);
-  addTarget(*command, options->compile, {"host", "reference", "x86-64-v3", "x86-64-v4"});
+  addTarget(*command, options->compile, /*runs=*/false);
   addDType(*command, options->compile);
   command->add_option("--chunk", options->compile.chunk, "Tokens a chunk (the compiler chooses)")
       ->check(CLI::NonNegativeNumber)
@@ -127,7 +136,7 @@ void addEmit(CLI::App &app, Action &action) {
   command
       ->add_option_function<std::string>(
           "--stage", [options](const std::string &name) { options->stage = kStages.at(name); },
-          "After which stage: ast, formula, scan, tile, llvm or asm")
+          "After which stage: ast, formula, scan, tile, llvm, asm or ptx")
       ->required()
       ->check(CLI::IsMember(kStages))
       ->type_name("STAGE");

@@ -19,7 +19,9 @@ inline constexpr llvm::StringLiteral kForward = "forward";
 /// arguments of the first, then the gradient of each of its results, and a result for each argument. The attribute is the
 /// number of arguments of the first.
 inline constexpr llvm::StringLiteral kBackward = "backward";
-inline constexpr llvm::StringLiteral kGradientSuffix = ".gradient";
+/// The element type in memory of an operand of a tile program, where it is not that of its tiles.
+inline constexpr llvm::StringLiteral kStoredAttr = "phi.stored";
+inline constexpr llvm::StringLiteral kGradientSuffix = "_gradient";
 inline constexpr llvm::StringLiteral kGradientAttr = "phi.gradient";
 /// On a scan and its gradient: where its state begins among those that a forward launch keeps, in elements.
 inline constexpr llvm::StringLiteral kStateOffsetAttr = "phi.state_offset";

@@ -18,10 +18,14 @@ public:
   static Target host();
   /// The float64 interpreter that defines the language: exact, quadratic and slow.
   static Target reference();
-  /// "host", "reference", "x86-64-v3" or "x86-64-v4". A kernel for another processor can be emitted but not run.
+  /// "host", "reference", "x86-64-v3" or "x86-64-v4"; "emulated" or "emulated:sm_90", a GPU of that architecture run on the
+  /// processor; "sm_80", "sm_86", "sm_89", "sm_90", "sm_100" or "sm_120". A kernel for what is not here can be emitted but not
+  /// run.
   static Result<Target> parse(const std::string &name);
 
   const std::string &name() const { return text; }
+  /// Whether kernels for it can be launched in this process.
+  bool isRunnable() const;
 
 private:
   explicit Target(std::string name);
@@ -46,7 +50,7 @@ enum class Pass { Forward, Backward, BackwardFromResidual };
 YAGLOM_API Result<Kernel> compile(const Spec &spec, const std::string &attention, const CompileOptions &options = {});
 
 /// Stages of `emit`, in the order of the pipeline.
-enum class Stage { Ast, Formula, Scan, Tile, Llvm, Asm };
+enum class Stage { Ast, Formula, Scan, Tile, Llvm, Asm, Ptx };
 
 /// The program after a stage, as text.
 YAGLOM_API Result<std::string> emit(const Spec &spec, const std::string &attention, Stage stage,

@@ -13,8 +13,13 @@
 
 namespace yaglom {
 
-enum class DType { f32, f64 };
+/// f16 is IEEE binary16, bf16 the upper half of a float32: GPUs compute with them.
+enum class DType { f32, f64, f16, bf16 };
 
+/// "f32", "f64", "f16" or "bf16".
+YAGLOM_API const char *toText(DType type);
+/// The type of parameters, draws, states and sums in a kernel whose inputs have this type: f32 where it is f16 or bf16.
+YAGLOM_API DType parameterType(DType type);
 /// Bytes of one element.
 YAGLOM_API std::size_t sizeOf(DType type);
 
@@ -30,6 +35,9 @@ struct YAGLOM_API TensorRef {
   TensorRef(const float *data, Shape shape, Shape strides = {});
   TensorRef(double *data, Shape shape, Shape strides = {});
   TensorRef(const double *data, Shape shape, Shape strides = {});
+  /// Memory of any element type; writable unless it is const.
+  TensorRef(void *data, DType dtype, Shape shape, Shape strides = {});
+  TensorRef(const void *data, DType dtype, Shape shape, Shape strides = {});
 
   const void *data = nullptr;
   DType dtype = DType::f32;

@@ -20,7 +20,7 @@
 //   rsqrt         all                                1.50     1.50       1.5
 //
 // Subnormal arguments and results are among them. YAGLOM_MATH_SAMPLES=4000000 repeats this; option -s prints the errors.
-#include "compiler/targets/cpu/ExpandMath.h"
+#include "compiler/lower/ExpandMath.h"
 #include "tests/numeric/JitHelper.h"
 #include "tests/unit/Catch.h"
 
@@ -95,7 +95,7 @@ struct Compiled {
   Function function;
 
   explicit Compiled(const std::string &text)
-      : module(text, yaglom::compiler::cpu::expandMath), function(reinterpret_cast<Function>(module.lookup("f"))) {}
+      : module(text, yaglom::compiler::expandMath), function(reinterpret_cast<Function>(module.lookup("f"))) {}
 };
 
 int sampleCount() {

@@ -1,6 +1,6 @@
 // emitExp2Scaled and emitLdexp, and what holds for all expansions: shapes, shared reductions, no library.
 // SPDX-License-Identifier: Apache-2.0
-#include "compiler/targets/cpu/ExpandMath.h"
+#include "compiler/lower/ExpandMath.h"
 #include "tests/numeric/JitHelper.h"
 #include "tests/unit/Catch.h"
 
@@ -14,7 +14,10 @@
 #include <random>
 #include <sstream>
 
-namespace cpu = yaglom::compiler::cpu;
+using yaglom::compiler::emitExp2Scaled;
+using yaglom::compiler::emitLdexp;
+using yaglom::compiler::expandMath;
+using yaglom::compiler::lowExponent;
 using yaglom::test::JitModule;
 
 namespace {
@@ -55,11 +58,11 @@ void transform(mlir::Operation *root) {
     if (name != "test.exp2_scaled" && name != "test.ldexp")
       return;
     mlir::OpBuilder builder(op);
-    auto emit = name == "test.ldexp" ? cpu::emitLdexp : cpu::emitExp2Scaled;
+    auto emit = name == "test.ldexp" ? emitLdexp : emitExp2Scaled;
     op->replaceAllUsesWith(mlir::ValueRange{emit(builder, op->getLoc(), op->getOperand(0), op->getOperand(1))});
     op->erase();
   });
-  cpu::expandMath(root);
+  expandMath(root);
 }
 
 template <typename T>
@@ -158,7 +161,7 @@ void checkExp2Scaled() {
   INFO("worst error of the significand: " << double(worst) << " ulp");
   CHECK(worst <= 2);
 
-  T low = T(cpu::lowExponent(sizeof(T) == 8)), infinity = Limits::infinity(), nan = Limits::quiet_NaN();
+  T low = T(lowExponent(sizeof(T) == 8)), infinity = Limits::infinity(), nan = Limits::quiet_NaN();
   CHECK(sameBits(exp2(low, 0), T(0)));
   CHECK(sameBits(exp2(low, low), T(1)));
   CHECK(sameBits(exp2(2 * low, low), T(0)));

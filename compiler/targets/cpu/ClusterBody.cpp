@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "compiler/targets/cpu/ClusterEmitter.h"
 
-#include "compiler/targets/cpu/ExpandMath.h"
+#include "compiler/lower/ExpandMath.h"
 #include "dialect/Phi.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"

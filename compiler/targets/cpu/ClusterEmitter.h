@@ -2,10 +2,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include "compiler/targets/cpu/Clusters.h"
+#include "compiler/lower/Clusters.h"
 #include "compiler/targets/cpu/Lanes.h"
 #include "compiler/targets/cpu/Machine.h"
-#include "compiler/targets/cpu/Memory.h"
+#include "compiler/lower/Memory.h"
 #include "mlir/IR/IRMapping.h"
 
 #include <functional>

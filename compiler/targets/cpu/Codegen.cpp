@@ -119,13 +119,6 @@ std::unique_ptr<llvm::Module> translateToLlvm(mlir::ModuleOp module, llvm::LLVMC
   return result;
 }
 
-std::string printLlvm(const llvm::Module &module) {
-  std::string text;
-  llvm::raw_string_ostream os(text);
-  module.print(os, nullptr);
-  return text;
-}
-
 static Result<llvm::SmallVector<char, 0>> generate(llvm::Module &module, const Machine &machine,
                                                    llvm::CodeGenFileType type) {
   std::string error;

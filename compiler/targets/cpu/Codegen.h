@@ -23,7 +23,6 @@ mlir::LogicalResult convertToLlvmDialect(mlir::ModuleOp module);
 std::unique_ptr<llvm::Module> translateToLlvm(mlir::ModuleOp module, llvm::LLVMContext &context,
                                               const Machine &machine);
 
-std::string printLlvm(const llvm::Module &module);
 Result<std::string> emitAssembly(llvm::Module &module, const Machine &machine);
 Result<std::unique_ptr<llvm::MemoryBuffer>> emitObject(llvm::Module &module, const Machine &machine);
 

@@ -1,6 +1,6 @@
 // Between the user's rows and tiles: whole rows, or transposed so that tokens lie along the lanes.
 // SPDX-License-Identifier: Apache-2.0
-#include "compiler/targets/cpu/TileLowering.h"
+#include "compiler/targets/cpu/CpuLowering.h"
 
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
@@ -11,12 +11,7 @@ using namespace mlir;
 
 namespace yaglom::compiler::cpu {
 
-Value TileLowering::rowAddress(const RowOperand &operand, Type element, Value row) {
-  Value distance = arith::MulIOp::create(b, loc, row, operand.stride);
-  return memory.move(operand.base, element, arith::IndexCastOp::create(b, loc, b.getI64Type(), distance));
-}
-
-void TileLowering::lowerLoad(phi::LoadRowsOp op) {
+void CpuLowering::lowerLoad(phi::LoadRowsOp op) {
   const RowOperand &from = rowOperands.find(op.getSource())->second;
   Place to = placeOf(op.getResult());
   auto scalar = [&](Value x) { return scalars.lookupOrDefault(x); };
@@ -30,7 +25,7 @@ void TileLowering::lowerLoad(phi::LoadRowsOp op) {
 }
 
 /// One number a token.
-void TileLowering::loadScalars(const RowOperand &from, const Place &to, Value first, Value valid) {
+void CpuLowering::loadScalars(const RowOperand &from, const Place &to, Value first, Value valid) {
   fillPlace(to, 0);
   auto loop = scf::ForOp::create(b, loc, constant(0), valid, constant(1));
   OpBuilder::InsertionGuard guard(b);
@@ -40,7 +35,7 @@ void TileLowering::loadScalars(const RowOperand &from, const Place &to, Value fi
   memory.store(memory.load(address, to.element), memory.address(to, {{row, 0}}));
 }
 
-void TileLowering::loadRowMajor(const RowOperand &from, const Place &to, Value first, Value valid) {
+void CpuLowering::loadRowMajor(const RowOperand &from, const Place &to, Value first, Value valid) {
   int64_t columns = to.sizes[1], width = machine.lanes(to.element.getIntOrFloatBitWidth() / 8);
   OpBuilder::InsertionGuard guard(b);
   auto loop = scf::ForOp::create(b, loc, constant(0), valid, constant(1));
@@ -62,7 +57,7 @@ void TileLowering::loadRowMajor(const RowOperand &from, const Place &to, Value f
 
 /// One vector of rows, `group` columns from `column`. Each 128-bit lane of a vector takes its rows from memory, so that what
 /// is left is a small transpose within lanes: shuffles across lanes are slow where vectors are made of halves.
-void TileLowering::transposeBlock(const RowOperand &from, const Place &to, Value first, Value row, Value column,
+void CpuLowering::transposeBlock(const RowOperand &from, const Place &to, Value first, Value row, Value column,
                                   int64_t columns) {
   int64_t bytes = to.element.getIntOrFloatBitWidth() / 8, width = machine.lanes(bytes), group = 16 / bytes;
   Value start = arith::AddIOp::create(b, loc, row, first);
@@ -97,7 +92,7 @@ void TileLowering::transposeBlock(const RowOperand &from, const Place &to, Value
 }
 
 /// Vectors of equal length one after the other.
-Value TileLowering::joinVectors(llvm::SmallVector<Value> parts) {
+Value CpuLowering::joinVectors(llvm::SmallVector<Value> parts) {
   while (parts.size() > 1) {
     int64_t length = cast<VectorType>(parts[0].getType()).getNumElements();
     llvm::SmallVector<int64_t> all(2 * length);
@@ -110,7 +105,7 @@ Value TileLowering::joinVectors(llvm::SmallVector<Value> parts) {
   return parts[0];
 }
 
-void TileLowering::loadTransposed(const RowOperand &from, const Place &to, Value first, Value valid) {
+void CpuLowering::loadTransposed(const RowOperand &from, const Place &to, Value first, Value valid) {
   int64_t rows = to.sizes[0], columns = to.sizes[1];
   int64_t bytes = to.element.getIntOrFloatBitWidth() / 8, width = machine.lanes(bytes), group = 16 / bytes;
   int64_t whole = columns / group * group;
@@ -145,7 +140,7 @@ void TileLowering::loadTransposed(const RowOperand &from, const Place &to, Value
   memory.store(memory.load(address, to.element), memory.address(to, {{row, 0}, {column, 0}}));
 }
 
-void TileLowering::lowerStore(phi::StoreRowsOp op) {
+void CpuLowering::lowerStore(phi::StoreRowsOp op) {
   const RowOperand &to = rowOperands.find(op.getTarget())->second;
   Place from = placeOf(op.getTile());
   auto scalar = [&](Value x) { return scalars.lookupOrDefault(x); };

@@ -1,0 +1,95 @@
+// The state of lowering one tile program for a GPU: one block of threads works on one item.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "compiler/lower/TileLowering.h"
+#include "compiler/targets/nvgpu/Device.h"
+#include "compiler/targets/nvgpu/Fragments.h"
+#include "compiler/targets/nvgpu/Room.h"
+
+namespace yaglom::compiler::nvgpu {
+
+class GpuLowering final : TileLowering {
+public:
+  GpuLowering(mlir::func::FuncOp program, const Device &device, Products products);
+  /// Puts the lowered function in place of the program. `without` holds the numbers of allocations that have no copy of 16-bit
+  /// numbers. When a copy finds no room, its allocation joins them, and nothing is done: to be tried again.
+  bool run(llvm::SmallDenseSet<size_t> &without);
+
+private:
+  // TilesToGpu.cpp: arguments, memory, and steps that copy.
+  void bindArguments();
+  void copyMatrices();
+  Place allocate(mlir::RankedTensorType type, unsigned lane, bool dense) override;
+  unsigned laneOf(mlir::Value value) override;
+  bool sumsProducts() const override { return false; }
+  void beginStep() override { threads.barrier(); }
+  void fillPlace(const Place &place, double number) override;
+  void copyPlace(const Place &from, const Place &to) override;
+  void lowerLoad(phi::LoadRowsOp op) override;
+  void lowerStore(phi::StoreRowsOp op) override;
+  mlir::Value rowEntry(mlir::Value operand, mlir::Value row, mlir::Value column);
+  mlir::Value widened(mlir::Value x, mlir::Type element);
+  mlir::Value narrowed(mlir::Value x, mlir::Type stored);
+  using At = llvm::ArrayRef<mlir::Value>;
+  mlir::Value entryAddress(const Place &place, At at);
+  mlir::Value load(const Place &place, At at);
+  void store(mlir::Value value, const Place &place, At at);
+  Place copyOf(const Place &place) const;
+
+  // GpuClusters.cpp: entries over threads, sums over warps.
+  using Values = llvm::DenseMap<mlir::Value, mlir::Value>;
+  void lowerCluster(const Cluster &cluster) override;
+  void makePlaces(const Cluster &cluster);
+  void overEntries(llvm::ArrayRef<int64_t> extents, llvm::function_ref<void(At)> body);
+  llvm::SmallVector<mlir::Value> unflatten(mlir::Value entry, llvm::ArrayRef<int64_t> extents);
+  void emitReductions(const Cluster &cluster);
+  mlir::Value neutral(mlir::linalg::ReduceOp op);
+  mlir::Value combine(mlir::linalg::ReduceOp op, mlir::Value running, mlir::Value next);
+  mlir::Value acrossWarp(mlir::Value value, llvm::function_ref<mlir::Value(mlir::Value, mlir::Value)> combine);
+  void ifFirstLane(llvm::function_ref<void()> body);
+  void emitBody(const Cluster &cluster, At at, Values &values);
+  mlir::Value emitGeneric(mlir::linalg::GenericOp op, At at, const Values &values);
+  mlir::Value read(mlir::Value tensor, mlir::AffineMap map, At at);
+  void storeResults(const Cluster &cluster, At at, const Values &values);
+
+  // Products.cpp: contractions.
+  /// Entry (i, j) of a contraction is the sum over k of left(i, k) right(j, k).
+  struct Operands {
+    mlir::Value left, right;
+    bool isLeftByRows;     ///< its axes are (i, k), not (k, i)
+    bool isRightByColumns; ///< its axes are (j, k), not (k, j)
+    int64_t products;
+  };
+  /// What one warp computes at a time: blocks of 16 x 8 entries, the shape of an accumulator fragment.
+  struct WarpTile {
+    static constexpr int64_t kRows = 16, kColumns = 8, kEntries = 4;
+    int64_t blockRows, blockColumns;
+    int64_t rows() const { return blockRows * kRows; }
+    int64_t columns() const { return blockColumns * kColumns; }
+    int64_t entries() const { return blockRows * blockColumns * kEntries; } ///< of one thread
+  };
+  std::optional<Operands> matricesOf(mlir::linalg::ContractOp op);
+  Products productsOf(mlir::linalg::ContractOp op) const;
+  void emitDots(const Cluster &cluster);
+  void emitMatrices(const Cluster &cluster);
+  mlir::Value startOf(mlir::linalg::ContractOp op, At at, const Values &values, mlir::Value exists = {});
+  WarpTile chooseTile(llvm::ArrayRef<int64_t> extents) const;
+  void emitTile(const Cluster &cluster, const WarpTile &tile, mlir::Value row, mlir::Value column);
+  bool hasBlocks(const Place &place) const;
+  llvm::SmallVector<mlir::Value> loadBlocks(Fragments &fragments, const Place &place, bool isIndexFirst,
+                                            mlir::Value index, mlir::Value product, bool isLeft);
+
+  Device device;
+  Threads threads;
+  const Products products;
+  llvm::DenseMap<mlir::Value, mlir::Value> columnStrides; ///< of operands that are read by rows
+  llvm::DenseMap<mlir::Value, mlir::Type> stored;         ///< their elements in memory
+  Allocations allocations;
+  llvm::DenseMap<mlir::Value, mlir::Value> copies; ///< of an allocation, by its base: 16-bit numbers at the same indices
+  const llvm::SmallDenseSet<size_t> *withoutCopy = nullptr;
+  llvm::DenseMap<mlir::Value, size_t> numbers; ///< of the allocations that copies belong to
+  size_t made = 0;                             ///< allocations of tensors so far
+};
+
+} // namespace yaglom::compiler::nvgpu

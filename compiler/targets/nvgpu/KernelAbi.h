@@ -1,0 +1,39 @@
+// The parameters of a GPU kernel, by which compiler and runtime meet.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+namespace yaglom::compiler::nvgpu {
+
+/// A kernel takes 64-bit words and nothing else. Block i of its one-dimensional grid works on item i: batch i / heads, head
+/// i % heads. Addresses are those of item 0.
+struct KernelAbi {
+  enum Word : int {
+    QueryRows,  ///< as the words of compiler::Entry
+    KeyRows,
+    Position,
+    Length,
+    Begin,
+    StateIn,    ///< address or 0, of item 0
+    StateOut,
+    StateBytes, ///< from one item's state to the next
+    Heads,
+    Scratch,      ///< address of scratch memory, 256-byte aligned
+    ScratchBytes, ///< of one block
+    kHeaderWords,
+  };
+  static constexpr int64_t kSizes = 5;
+  /// Then for each operand: address, and the distances of two batches, heads, rows and columns, in elements.
+  static constexpr int64_t kOperandWords = 5;
+  static constexpr int64_t words(int64_t operands) { return kHeaderWords + kOperandWords * operands; }
+
+  /// The dynamic shared memory of a block.
+  static constexpr const char *kShared = "yaglom_shared";
+  static constexpr int kSharedSpace = 3;
+  /// Attributes of a lowered function: bytes of dynamic shared memory, and of scratch a block.
+  static constexpr const char *kSharedBytes = "phi.shared_bytes", *kScratchBytes = "phi.scratch_bytes";
+};
+
+} // namespace yaglom::compiler::nvgpu

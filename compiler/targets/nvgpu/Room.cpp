@@ -1,0 +1,147 @@
+// What is never needed at the same time may share memory.
+// SPDX-License-Identifier: Apache-2.0
+#include "compiler/targets/nvgpu/Room.h"
+
+#include "compiler/targets/nvgpu/KernelAbi.h"
+#include "compiler/targets/nvgpu/Threads.h"
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Interfaces/LoopLikeInterface.h"
+
+#include <map>
+
+using namespace mlir;
+
+namespace yaglom::compiler::nvgpu {
+
+namespace {
+
+/// Steps are counted in the order of the text; a step lasts from its barrier to the next.
+class Steps {
+public:
+  explicit Steps(func::FuncOp code) {
+    code.walk<WalkOrder::PreOrder>([&](Operation *op) {
+      if (Threads::isBarrier(op))
+        ++count;
+      number[op] = count;
+    });
+  }
+
+  struct Span {
+    int first, last;
+    bool overlaps(Span other) const { return first <= other.last && other.first <= last; }
+  };
+  /// From the first to the last use; a use in a loop that the allocation is outside of lasts as long as the loop.
+  Span of(Value base) const {
+    Span span{count, 0};
+    Block *home = base.getDefiningOp()->getBlock();
+    for (Operation *user : base.getUsers()) {
+      Operation *ancestor = home->findAncestorOpInBlock(*user);
+      Span own{number.at(user), number.at(user)};
+      for (Operation *loop = user->getParentOp(); loop && ancestor->isAncestor(loop); loop = loop->getParentOp())
+        if (isa<LoopLikeOpInterface>(loop))
+          own = whole(loop);
+      span = {std::min(span.first, own.first), std::max(span.last, own.last)};
+    }
+    return span;
+  }
+
+private:
+  Span whole(Operation *loop) const {
+    Span span{number.at(loop), number.at(loop)};
+    loop->walk([&](Operation *op) { span.last = std::max(span.last, number.at(op)); });
+    return span;
+  }
+
+  int count = 0;
+  std::map<Operation *, int> number;
+};
+
+struct Lease {
+  Steps::Span span;
+  int64_t offset, bytes;
+};
+
+/// The lowest offset at which nothing that lives at the same time lies, or -1 above `limit`.
+int64_t findRoom(llvm::ArrayRef<Lease> taken, Steps::Span span, int64_t bytes, int64_t limit) {
+  constexpr int64_t kAlignment = 128;
+  int64_t offset = 0;
+  for (const Lease &lease : taken) // in the order of offsets
+    if (lease.span.overlaps(span) && offset + bytes > lease.offset && lease.offset + lease.bytes > offset)
+      offset = llvm::alignTo(lease.offset + lease.bytes, kAlignment);
+  return offset + bytes <= limit ? offset : -1;
+}
+
+/// Whether something reads what lies at an address, or at one that is made from it.
+bool isRead(Value address) {
+  return llvm::any_of(address.getUsers(), [&](Operation *user) {
+    if (isa<LLVM::GEPOp>(user))
+      return isRead(user->getResult(0));
+    auto store = dyn_cast<LLVM::StoreOp>(user);
+    return !store || store.getValue() == address;
+  });
+}
+
+void eraseUses(Value address) {
+  for (Operation *user : llvm::make_early_inc_range(address.getUsers())) {
+    if (isa<LLVM::GEPOp>(user))
+      eraseUses(user->getResult(0));
+    user->erase();
+  }
+}
+
+} // namespace
+
+Room placeAllocations(func::FuncOp code, const Allocations &allocations, Value scratch, const Device &device,
+                      llvm::SmallVectorImpl<Value> &homeless) {
+  Allocations needed;
+  for (Allocation allocation : allocations)
+    if (isRead(allocation.base)) {
+      needed.push_back(allocation);
+    } else {
+      eraseUses(allocation.base);
+      allocation.base.getDefiningOp()->erase();
+    }
+  Steps steps(code);
+  OpBuilder b(code.getContext());
+  b.setInsertionPointAfterValue(scratch);
+  Location loc = code.getLoc();
+  auto generic = LLVM::LLVMPointerType::get(b.getContext());
+  Value shared = LLVM::AddressOfOp::create(
+      b, loc, LLVM::LLVMPointerType::get(b.getContext(), KernelAbi::kSharedSpace), KernelAbi::kShared);
+  Value sharedBase = LLVM::AddrSpaceCastOp::create(b, loc, generic, shared);
+  Room room;
+  llvm::SmallVector<Lease> inShared, inScratch; // in the order of offsets
+  // What must lie in shared memory comes first, then what is used most for its size.
+  auto weight = [](const Allocation &allocation) {
+    auto uses = std::distance(allocation.base.use_begin(), allocation.base.use_end());
+    return double(uses) / double(allocation.bytes);
+  };
+  llvm::stable_sort(needed, [&](const Allocation &x, const Allocation &y) {
+    return x.isShared != y.isShared ? x.isShared : weight(x) > weight(y);
+  });
+  auto insert = [](llvm::SmallVector<Lease> &leases, const Lease &lease) {
+    leases.insert(llvm::upper_bound(leases, lease, [](const Lease &x, const Lease &y) { return x.offset < y.offset; }),
+                  lease);
+  };
+  for (Allocation &allocation : needed) {
+    Steps::Span span = steps.of(allocation.base);
+    int64_t offset = findRoom(inShared, span, allocation.bytes, device.sharedBytes);
+    bool isShared = offset >= 0;
+    if (!isShared && allocation.isShared)
+      homeless.push_back(allocation.base);
+    if (!isShared)
+      offset = findRoom(inScratch, span, allocation.bytes, INT64_MAX);
+    insert(isShared ? inShared : inScratch, {span, offset, allocation.bytes});
+    int64_t &end = isShared ? room.sharedBytes : room.scratchBytes;
+    end = std::max<int64_t>(end, llvm::alignTo(offset + allocation.bytes, 256));
+    Value address = LLVM::GEPOp::create(b, loc, generic, b.getI8Type(), isShared ? sharedBase : scratch,
+                                        llvm::ArrayRef<LLVM::GEPArg>{int32_t(offset)});
+    allocation.base.replaceAllUsesWith(address);
+    // The operation stays where someone asks for homeless ones by it.
+    if (!llvm::is_contained(homeless, allocation.base))
+      allocation.base.getDefiningOp()->erase();
+  }
+  return room;
+}
+
+} // namespace yaglom::compiler::nvgpu

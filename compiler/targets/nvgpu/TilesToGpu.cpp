@@ -1,0 +1,279 @@
+// Tile programs for GPUs: arguments, memory, and the steps that copy. Every step begins at a barrier.
+// SPDX-License-Identifier: Apache-2.0
+#include "compiler/Passes.h"
+#include "compiler/formula/Emit.h"
+#include "compiler/targets/nvgpu/GpuLowering.h"
+#include "compiler/targets/nvgpu/KernelAbi.h"
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "llvm/ADT/StringSwitch.h"
+
+using namespace mlir;
+
+namespace yaglom::compiler::nvgpu {
+
+GpuLowering::GpuLowering(func::FuncOp program, const Device &device, Products products)
+    : TileLowering(program), device(device), threads(b, loc), products(products) {}
+
+unsigned GpuLowering::laneOf(Value value) {
+  int64_t rank = cast<RankedTensorType>(value.getType()).getRank();
+  return rank ? rank - 1 : 0;
+}
+
+/// The words of KernelAbi.h: sizes, then where this block's part of each operand begins.
+void GpuLowering::bindArguments() {
+  Block &body = program.getBody().front();
+  const int64_t operands = body.getNumArguments() - KernelAbi::kSizes;
+  Type word = b.getI64Type();
+  auto pointer = LLVM::LLVMPointerType::get(b.getContext());
+  code = func::FuncOp::create(
+      b, loc, program.getName(),
+      b.getFunctionType(llvm::SmallVector<Type>(KernelAbi::words(operands), word), {}));
+  Block *entry = code.addEntryBlock();
+  b.setInsertionPointToStart(entry);
+  threads.begin();
+  auto argument = [&](int64_t i) -> Value { return entry->getArgument(i); };
+  auto asIndex = [&](Value x) { return arith::IndexCastOp::create(b, loc, b.getIndexType(), x).getResult(); };
+  auto multiply = [&](Value x, Value y) { return arith::MulIOp::create(b, loc, x, y).getResult(); };
+  for (int64_t i = 0; i < KernelAbi::kSizes; ++i)
+    scalars.map(body.getArgument(i), asIndex(argument(i)));
+  Value heads = argument(KernelAbi::Heads);
+  Value batch = arith::DivUIOp::create(b, loc, threads.block, heads);
+  Value head = arith::RemUIOp::create(b, loc, threads.block, heads);
+  // A state's address is that of item 0, or null for all.
+  auto stateOf = [&](int64_t i) {
+    Value zero = arith::ConstantIntOp::create(b, loc, 0, 64);
+    Value isGiven = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::ne, argument(i), zero);
+    Value offset = multiply(threads.block, argument(KernelAbi::StateBytes));
+    Value address = arith::AddIOp::create(b, loc, argument(i), arith::SelectOp::create(b, loc, isGiven, offset, zero));
+    return LLVM::IntToPtrOp::create(b, loc, pointer, address).getResult();
+  };
+  stateIn = stateOf(KernelAbi::StateIn);
+  stateOut = stateOf(KernelAbi::StateOut);
+  for (BlockArgument operand : body.getArguments().drop_front(KernelAbi::kSizes)) {
+    auto type = cast<RankedTensorType>(operand.getType());
+    int64_t at = KernelAbi::kHeaderWords + KernelAbi::kOperandWords * (operand.getArgNumber() - KernelAbi::kSizes);
+    Value offset = arith::AddIOp::create(b, loc, multiply(batch, argument(at + 1)), multiply(head, argument(at + 2)));
+    auto attr = program.getArgAttrOfType<TypeAttr>(operand.getArgNumber(), kStoredAttr);
+    stored[operand] = attr ? attr.getValue() : type.getElementType();
+    Value address = memory.move(LLVM::IntToPtrOp::create(b, loc, pointer, argument(at)), stored[operand], offset);
+    if (type.hasStaticShape()) {
+      places[operand] = rowMajor(address, type, 0);
+      continue;
+    }
+    rowOperands[operand] = {address, asIndex(argument(at + 3))};
+    columnStrides[operand] = asIndex(argument(at + 4));
+  }
+}
+
+/// Parameters that are multiplied as matrices: read from memory once.
+void GpuLowering::copyMatrices() {
+  for (BlockArgument operand : program.getBody().front().getArguments().drop_front(KernelAbi::kSizes)) {
+    auto type = cast<RankedTensorType>(operand.getType());
+    if (!type.hasStaticShape() || type.getRank() != 2 ||
+        llvm::none_of(operand.getUsers(), [](Operation *user) { return isa<linalg::ContractOp>(user); }))
+      continue;
+    Place from = placeOf(operand), to = allocate(type, 1, /*dense=*/false);
+    copyPlace(from, to);
+    places[operand] = to;
+  }
+}
+
+bool GpuLowering::run(llvm::SmallDenseSet<size_t> &without) {
+  withoutCopy = &without;
+  bindArguments();
+  copyMatrices();
+  Block &body = program.getBody().front();
+  Clusters clusters(body, sumsProducts());
+  lowerBlock(body, clusters);
+  func::ReturnOp::create(b, loc);
+  Block &entry = code.getBody().front();
+  b.setInsertionPoint(&entry, std::next(Block::iterator(threads.member.getDefiningOp())));
+  Value bytes = entry.getArgument(KernelAbi::ScratchBytes);
+  Value own = arith::AddIOp::create(b, loc, entry.getArgument(KernelAbi::Scratch),
+                                    arith::MulIOp::create(b, loc, threads.block, bytes));
+  Value scratch = LLVM::IntToPtrOp::create(b, loc, LLVM::LLVMPointerType::get(b.getContext()), own);
+  llvm::SmallVector<Value> homeless;
+  Room room = placeAllocations(code, allocations, scratch, device, homeless);
+  for (Value base : homeless)
+    without.insert(numbers.lookup(base));
+  if (!homeless.empty()) {
+    code.erase();
+    return false;
+  }
+  code->setAttr(KernelAbi::kSharedBytes, b.getI64IntegerAttr(room.sharedBytes));
+  code->setAttr(KernelAbi::kScratchBytes, b.getI64IntegerAttr(room.scratchBytes));
+  program.erase();
+  return true;
+}
+
+/// The base stands for an address that is chosen when all allocations are known. Rows are as long as lets a warp that reads a
+/// fragment meet each bank once: four words more than a multiple of eight, or, of 16-bit numbers, an odd multiple of eight.
+Place GpuLowering::allocate(RankedTensorType type, unsigned lane, bool dense) {
+  const bool isHalf = products == Products::Half || products == Products::BFloat;
+  Place place;
+  place.element = type.getElementType();
+  place.sizes.assign(type.getShape().begin(), type.getShape().end());
+  place.lane = lane;
+  place.padded = false;
+  place.strides.assign(type.getRank(), 0);
+  int64_t entries = 1, bytes = place.element.getIntOrFloatBitWidth() / 8;
+  if (type.getRank()) {
+    place.strides[lane] = 1;
+    int64_t width = type.getDimSize(lane), padded = llvm::alignTo(width, 8);
+    if (type.getRank() > 1 && !dense)
+      width = isHalf ? padded + (padded / 8 % 2 ? 0 : 8) : padded + 4;
+    entries = width;
+    for (int axis = type.getRank() - 1; axis >= 0; --axis)
+      if (axis != int(lane)) {
+        place.strides[axis] = entries;
+        entries *= type.getDimSize(axis);
+      }
+  }
+  auto base = [&] { return LLVM::UndefOp::create(b, loc, LLVM::LLVMPointerType::get(b.getContext())).getResult(); };
+  place.base = base();
+  allocations.push_back({place.base, entries * bytes, false});
+  if (size_t number = made++; isHalf && type.getRank() >= 2 && place.element.isF32() && !withoutCopy->contains(number)) {
+    Value copy = base();
+    allocations.push_back({copy, entries * 2, true});
+    copies[place.base] = copy;
+    numbers[copy] = number;
+  }
+  return place;
+}
+
+Value GpuLowering::entryAddress(const Place &place, At at) {
+  llvm::SmallVector<Index> indices;
+  for (Value index : at)
+    indices.push_back({index, 0});
+  return memory.address(place, indices);
+}
+
+/// The 16-bit numbers beside a place that has them.
+Place GpuLowering::copyOf(const Place &place) const {
+  Place copy = place;
+  copy.base = copies.lookup(place.base);
+  copy.element = products == Products::Half ? Type(Float16Type::get(place.element.getContext()))
+                                            : Type(BFloat16Type::get(place.element.getContext()));
+  return copy;
+}
+
+Value GpuLowering::widened(Value x, Type element) {
+  return x.getType() == element ? x : arith::ExtFOp::create(b, loc, element, x).getResult();
+}
+
+Value GpuLowering::narrowed(Value x, Type stored) {
+  return x.getType() == stored ? x : arith::TruncFOp::create(b, loc, stored, x).getResult();
+}
+
+Value GpuLowering::load(const Place &place, At at) { return memory.load(entryAddress(place, at), place.element); }
+
+void GpuLowering::store(Value value, const Place &place, At at) {
+  memory.store(value, entryAddress(place, at));
+  if (!copies.contains(place.base))
+    return;
+  Place copy = copyOf(place);
+  memory.store(narrowed(value, copy.element), entryAddress(copy, at));
+}
+
+void GpuLowering::fillPlace(const Place &place, double number) {
+  beginStep();
+  overEntries(place.sizes, [&](At at) {
+    Value value = arith::ConstantOp::create(b, loc, FloatAttr::get(place.element, number));
+    store(value, place, at);
+  });
+}
+
+void GpuLowering::copyPlace(const Place &from, const Place &to) {
+  beginStep();
+  overEntries(to.sizes, [&](At at) { store(load(from, at), to, at); });
+}
+
+/// The address of an entry of an operand's rows; a row that is one number has no column.
+Value GpuLowering::rowEntry(Value operand, Value row, Value column) {
+  Value address = rowAddress(rowOperands.find(operand)->second, stored.lookup(operand), row);
+  if (!column)
+    return address;
+  auto wide = [&](Value x) { return arith::IndexCastOp::create(b, loc, b.getI64Type(), x).getResult(); };
+  Value offset = arith::MulIOp::create(b, loc, wide(column), wide(columnStrides.lookup(operand)));
+  return memory.move(address, stored.lookup(operand), offset);
+}
+
+void GpuLowering::lowerLoad(phi::LoadRowsOp op) {
+  Place to = placeOf(op.getResult());
+  Value first = scalars.lookupOrDefault(op.getFirst()), valid = scalars.lookupOrDefault(op.getValid());
+  beginStep();
+  overEntries(to.sizes, [&](At at) {
+    Value exists = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::ult, at[0], valid);
+    auto branch = scf::IfOp::create(
+        b, loc, exists,
+        [&](OpBuilder &, Location) {
+          Value row = arith::AddIOp::create(b, loc, at[0], first);
+          Value address = rowEntry(op.getSource(), row, at.size() > 1 ? at[1] : Value());
+          Value entry = memory.load(address, stored.lookup(op.getSource()));
+          scf::YieldOp::create(b, loc, widened(entry, to.element));
+        },
+        [&](OpBuilder &, Location) {
+          scf::YieldOp::create(b, loc, arith::ConstantOp::create(b, loc, b.getZeroAttr(to.element)).getResult());
+        });
+    store(branch.getResult(0), to, at);
+  });
+}
+
+void GpuLowering::lowerStore(phi::StoreRowsOp op) {
+  Place from = placeOf(op.getTile());
+  Value first = scalars.lookupOrDefault(op.getFirst()), valid = scalars.lookupOrDefault(op.getValid());
+  beginStep();
+  overEntries(from.sizes, [&](At at) {
+    Value exists = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::ult, at[0], valid);
+    auto branch = scf::IfOp::create(b, loc, exists, /*withElseRegion=*/false);
+    OpBuilder::InsertionGuard guard(b);
+    b.setInsertionPoint(branch.thenYield());
+    Value row = arith::AddIOp::create(b, loc, at[0], first);
+    Value address = rowEntry(op.getTarget(), row, at.size() > 1 ? at[1] : Value());
+    memory.store(narrowed(load(from, at), stored.lookup(op.getTarget())), address);
+  });
+}
+
+} // namespace yaglom::compiler::nvgpu
+
+namespace yaglom::compiler {
+
+#define GEN_PASS_DEF_TILESTOGPU
+#include "compiler/Passes.h.inc"
+
+namespace {
+
+struct TilesToGpuPass : impl::TilesToGpuBase<TilesToGpuPass> {
+  using TilesToGpuBase::TilesToGpuBase;
+  void runOnOperation() override {
+    Result<nvgpu::Device> device = nvgpu::Device::named(architecture);
+    if (!device) {
+      getOperation().emitError(device.error().what());
+      return signalPassFailure();
+    }
+    OpBuilder b(getOperation().getBodyRegion());
+    auto none = LLVM::LLVMArrayType::get(b.getI8Type(), 0);
+    LLVM::GlobalOp::create(b, getOperation().getLoc(), none, /*isConstant=*/false, LLVM::Linkage::External,
+                           nvgpu::KernelAbi::kShared, Attribute(), /*alignment=*/1024, nvgpu::KernelAbi::kSharedSpace);
+    const auto kind = llvm::StringSwitch<std::optional<nvgpu::Products>>(products)
+                          .Case("f32", nvgpu::Products::Float)
+                          .Case("f16", nvgpu::Products::Half)
+                          .Case("bf16", nvgpu::Products::BFloat)
+                          .Default(std::nullopt);
+    if (!kind) {
+      getOperation().emitError("unknown products '") << products << "'; expected f32, f16 or bf16";
+      return signalPassFailure();
+    }
+    for (func::FuncOp function : llvm::make_early_inc_range(getOperation().getOps<func::FuncOp>())) {
+      // Each turn leaves fewer copies, so this ends.
+      llvm::SmallDenseSet<size_t> without;
+      while (!nvgpu::GpuLowering(function, *device, *kind).run(without)) {
+      }
+    }
+  }
+};
+
+} // namespace
+
+} // namespace yaglom::compiler
