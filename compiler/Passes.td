@@ -93,7 +93,7 @@ def TilesToGpu : Pass<"phi-tiles-to-gpu", "::mlir::ModuleOp"> {
     Option<"products", "products", "std::string", "\"f32\"", "what contractions multiply: f32, f16 or bf16">,
   ];
   let dependentDialects = ["::mlir::LLVM::LLVMDialect", "::mlir::arith::ArithDialect", "::mlir::math::MathDialect",
-                           "::mlir::scf::SCFDialect"];
+                           "::mlir::scf::SCFDialect", "::mlir::vector::VectorDialect"];
 }
 
 #endif

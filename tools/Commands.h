@@ -40,6 +40,8 @@ struct RunOptions : AttentionOptions {
   uint64_t seed = 0;
   int threads = 0;
   bool writeDraws = false;
+  bool counters = false; ///< prints what the emulator counted
+  bool json = false;     ///< that, as JSON objects
   bool backward = false;
   int64_t residual = 0; ///< chunks between two kept states; 0 keeps none
   std::vector<std::string> losses;
@@ -64,6 +66,23 @@ struct GradcheckOptions : AttentionOptions {
   bool json = false;
 };
 
+/// A kernel of a PTX text and what it is launched with. docs/emulator.md says how arguments are written.
+struct EmulateOptions {
+  std::string file;
+  std::string kernel; ///< may be empty when the text has one
+  std::vector<uint32_t> grid;
+  std::vector<uint32_t> block;
+  uint64_t sharedBytes = 0;
+  std::string input;
+  std::string output;
+  std::vector<std::string> arguments; ///< lists with commas, by position
+  std::vector<std::string> named;     ///< NAME=VALUE
+  uint64_t seed = 0;
+  int threads = 0;
+  uint64_t budget = 0; ///< warp instructions a block; 0: the emulator's own
+  bool json = false;
+};
+
 /// Each returns kSuccess or kFailure, or throws the Error that main() prints.
 int check(const CheckOptions &options);
 int describe(const DescribeOptions &options);
@@ -71,6 +90,8 @@ int emit(const EmitOptions &options);
 int run(const RunOptions &options);
 int bench(const BenchOptions &options);
 int gradcheck(const GradcheckOptions &options);
+/// kFailure when the kernel has findings, too.
+int emulate(const EmulateOptions &options);
 
 /// The spec of `file`; its warnings go to stderr. Throws its diagnostics.
 Spec loadSpec(const std::string &file);

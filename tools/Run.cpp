@@ -4,6 +4,7 @@
 #include "tools/Declared.h"
 
 #include "frontend/Ast.h"
+#include "runtime/GpuLaunch.h"
 #include "support/Safetensors.h"
 
 #include <fmt/format.h>
@@ -165,7 +166,11 @@ int run(const RunOptions &options) {
   const CompileOptions bound = file.bindWidths();
   const Kernel kernel = compile(spec, options.attention, bound).value();
   file.refuseUndeclared(bound);
+  const runtime::EmulatorReports reports;
   const Parameters results = compute(options, kernel, file);
+  for (const auto &launch : reports.launches)
+    if (options.counters)
+      fmt::print("{}: {}\n", launch.kernel, options.json ? launch.report.json() : launch.report.countersText());
   safetensors::write(options.output, results, {{"attention", options.attention}, {"spec", options.file}}).value();
   return kSuccess;
 }

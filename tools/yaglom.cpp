@@ -120,10 +120,9 @@ void addResidual(CLI::App &command, int64_t &interval) {
 }
 
 void addEmit(CLI::App &app, Action &action) {
-  static const std::map<std::string, Stage> kStages = {{"ast", Stage::Ast},   {"formula", Stage::Formula},
-                                                       {"scan", Stage::Scan}, {"tile", Stage::Tile},
-                                                       {"llvm", Stage::Llvm}, {"asm", Stage::Asm},
-                                                       {"ptx", Stage::Ptx}};
+  static const std::map<std::string, Stage> kStages = {
+      {"ast", Stage::Ast},   {"formula", Stage::Formula}, {"scan", Stage::Scan}, {"tile", Stage::Tile},
+      {"llvm", Stage::Llvm}, {"asm", Stage::Asm},         {"ptx", Stage::Ptx}};
   CLI::App *command = app.add_subcommand("emit", "Prints the program after a stage of the compiler");
   auto options = std::make_shared<EmitOptions>();
   addAttention(*command, *options);
@@ -159,6 +158,9 @@ void addRun(CLI::App &app, Action &action) {
   addResidual(*command, options->residual);
   command->add_flag("--draws", options->writeDraws, "Also writes draw.NAME for every draw");
   command->add_option("--loss", options->losses, "Also writes loss.NAME")->type_name("NAME");
+  CLI::Option *counters = command->add_flag("--counters", options->counters,
+                                            "Prints what the emulator counted, by kernel (--target emulated)");
+  command->add_flag("--json", options->json, "Counters as JSON objects")->needs(counters);
   command->callback([options, &action] { action = [options] { return run(*options); }; });
 }
 
@@ -204,6 +206,38 @@ void addGradcheck(CLI::App &app, Action &action) {
   command->callback([options, &action] { action = [options] { return gradcheck(*options); }; });
 }
 
+void addEmulate(CLI::App &app, Action &action) {
+  CLI::App *command = app.add_subcommand("emulate", "Runs a kernel of a PTX text on the CPU: findings and counters");
+  auto options = std::make_shared<EmulateOptions>();
+  command->add_option("FILE", options->file, "The PTX text")->required()->type_name("");
+  command->add_option("--kernel", options->kernel, "Which kernel, when there are several")->type_name("NAME");
+  command->add_option("--grid", options->grid, "Blocks")
+      ->required()
+      ->delimiter(',')
+      ->expected(1, 3)
+      ->type_name("X,Y,Z");
+  command->add_option("--block", options->block, "Threads of a block")
+      ->required()
+      ->delimiter(',')
+      ->expected(1, 3)
+      ->type_name("X,Y,Z");
+  command->add_option("--shared", options->sharedBytes, "Dynamic shared memory (0)")->type_name("BYTES");
+  command->add_option("--inputs", options->input, "Tensors by name (safetensors)")->type_name("FILE");
+  command
+      ->add_option("--args", options->arguments,
+                   "By position: NAME, NAME:inout, NAME:out, NAME:out:BYTES, NAME:out:TYPE:SHAPE or a number")
+      ->type_name("A,B,...");
+  command->add_option("--arg", options->named, "By the parameter's name")->type_name("NAME=VALUE");
+  command->add_option("-o,--output", options->output, "Where written tensors go (safetensors)")->type_name("FILE");
+  command->add_option("--seed", options->seed, "Of the order of warps between barriers (0: by number)")->type_name("S");
+  command->add_option("--threads", options->threads, "Blocks at a time (one a core)")
+      ->check(CLI::NonNegativeNumber)
+      ->type_name("T");
+  command->add_option("--budget", options->budget, "Warp instructions before a block is stopped")->type_name("N");
+  command->add_flag("--json", options->json, "As one JSON object");
+  command->callback([options, &action] { action = [options] { return emulate(*options); }; });
+}
+
 /// Reads the command line. Returns an exit code when there is nothing to do.
 int parse(CLI::App &app, int argc, char **argv) {
   try {
@@ -227,6 +261,7 @@ int main(int argc, char **argv) {
   addRun(app, action);
   addBench(app, action);
   addGradcheck(app, action);
+  addEmulate(app, action);
   if (const int code = parse(app, argc, argv); code != kSuccess || !action)
     return code;
   try {

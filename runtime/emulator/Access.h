@@ -36,8 +36,8 @@ inline std::size_t takeMemoryHints(Decoder &decoder) {
   decoder.takeOneOf({"cta", "cluster", "gpu", "sys"});
   decoder.takeOneOf({"ca", "cg", "cs", "lu", "cv", "wb", "wt"});
   decoder.take("nc");
-  decoder.takeOneOf({"L1::evict_normal", "L1::evict_unchanged", "L1::evict_first", "L1::evict_last",
-                     "L1::no_allocate"});
+  decoder.takeOneOf(
+      {"L1::evict_normal", "L1::evict_unchanged", "L1::evict_first", "L1::evict_last", "L1::no_allocate"});
   decoder.takeOneOf({"L2::evict_normal", "L2::evict_first", "L2::evict_last"});
   const bool policy = decoder.take("L2::cache_hint");
   decoder.takeOneOf({"L2::64B", "L2::128B", "L2::256B"});

@@ -26,8 +26,8 @@ void issue(Warp &warp, const Op &op, unsigned lane, uint64_t destination, uint64
   if (sourceBytes > 0) {
     // The whole cp-size must be aligned; only src-size bytes are read.
     const bool aligned = source % op.bytes == 0;
-    const Place from = block.locate(warp, op, lane, Space::Global, source, aligned && sourceBytes < op.bytes ? 1 : op.bytes,
-                                    false);
+    const Place from =
+        block.locate(warp, op, lane, Space::Global, source, aligned && sourceBytes < op.bytes ? 1 : op.bytes, false);
     if (!from.data)
       return;
     Place last = from;
@@ -87,8 +87,8 @@ void wait(Warp &warp, const Op &op, uint32_t mask) {
     commitGroup(warp, op, mask);
   auto kept = warp.copies.begin();
   for (const PendingCopy &pending : warp.copies) {
-    const bool lands = (mask >> pending.lane & 1) &&
-                       int64_t{pending.group} < int64_t{warp.groups[pending.lane]} - op.immediate;
+    const bool lands =
+        (mask >> pending.lane & 1) && int64_t{pending.group} < int64_t{warp.groups[pending.lane]} - op.immediate;
     if (lands)
       warp.block.land(warp, pending);
     else
@@ -118,8 +118,8 @@ void decodeCopy(Decoder &decoder) {
   if (decoder.operands() == 3 + policy)
     return;
   const syntax::Operand &size = decoder.operand(3);
-  const bool predicate = size.kind == syntax::Operand::Kind::Register &&
-                         decoder.kernel().registers[size.index].type == Type::Pred;
+  const bool predicate =
+      size.kind == syntax::Operand::Kind::Register && decoder.kernel().registers[size.index].type == Type::Pred;
   bool negated = false;
   op.slots[2] = predicate ? decoder.predicate(size, negated) : decoder.source(size, 32);
   op.mode = predicate ? (negated ? IgnoredNot : Ignored) : WithSize;

@@ -42,9 +42,9 @@ void Block::arrive(Warp &warp, const Op &op, uint32_t mask) {
     return;
   Barrier &barrier = barriers[id];
   if (barrier.op >= 0 && barrier.expected != count) {
-    report(FindingKind::BarrierMismatch, op, threadOf(warp, std::countr_zero(mask)),
-           fmt::format("barrier {} is awaited with another thread count at line {}", id,
-                       program.info[barrier.op].line));
+    report(
+        FindingKind::BarrierMismatch, op, threadOf(warp, std::countr_zero(mask)),
+        fmt::format("barrier {} is awaited with another thread count at line {}", id, program.info[barrier.op].line));
     stopped = true;
     return;
   }
@@ -61,8 +61,7 @@ void Block::arrive(Warp &warp, const Op &op, uint32_t mask) {
   if (barrier.joint.empty())
     barrier.joint.assign(clocks.warps, 0);
   for (unsigned other = 0; other < clocks.warps; ++other)
-    barrier.joint[other] =
-        std::max(barrier.joint[other], clocks.seen[std::size_t{warp.number} * clocks.warps + other]);
+    barrier.joint[other] = std::max(barrier.joint[other], clocks.seen[std::size_t{warp.number} * clocks.warps + other]);
   barrier.joint[warp.number] = std::max(barrier.joint[warp.number], clocks.own[warp.number]);
   if (op.mode == kArriveOnly) {
     barrier.members.push_back(warp.number);
@@ -78,8 +77,7 @@ void Block::arrive(Warp &warp, const Op &op, uint32_t mask) {
 void Block::release(Barrier &barrier) {
   ++result.barriers;
   for (unsigned number = 0; number < warps.size(); ++number) {
-    const bool arrivedOnly =
-        std::find(barrier.members.begin(), barrier.members.end(), number) != barrier.members.end();
+    const bool arrivedOnly = std::find(barrier.members.begin(), barrier.members.end(), number) != barrier.members.end();
     if (barrier.lanes[number]) {
       warps[number]->atBarrier &= ~barrier.lanes[number];
       for (unsigned other = 0; other < clocks.warps; ++other) {
@@ -130,10 +128,9 @@ void Block::reportStuck() {
     for (const auto &warp : warps)
       living += std::popcount(warp->alive);
     report(FindingKind::BarrierMismatch, program.ops[barrier.op], static_cast<uint32_t>(first),
-           barrier.expected ? fmt::format("{} threads wait at barrier {} for {}; nobody else comes", waiting, id,
-                                          barrier.expected)
-                            : fmt::format("{} of {} living threads wait at barrier {}; nobody else comes", waiting,
-                                          living, id));
+           barrier.expected
+               ? fmt::format("{} threads wait at barrier {} for {}; nobody else comes", waiting, id, barrier.expected)
+               : fmt::format("{} of {} living threads wait at barrier {}; nobody else comes", waiting, living, id));
   }
 }
 

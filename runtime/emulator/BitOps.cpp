@@ -185,9 +185,7 @@ struct BitMask {
 };
 template <bool Clamp>
 struct MakeMask {
-  static uint32_t apply(uint32_t a, uint32_t b) {
-    return Clamp ? BitMask::make(a, b) : BitMask::make(a & 31, b & 31);
-  }
+  static uint32_t apply(uint32_t a, uint32_t b) { return Clamp ? BitMask::make(a, b) : BitMask::make(a & 31, b & 31); }
 };
 
 template <template <class> class F>

@@ -92,8 +92,7 @@ Warp::Warp(Block &block, unsigned number) : block(block), number(number) {
   for (const Constant &constant : program.constants)
     fill(constant.slot, constant.wide, [&](unsigned) { return constant.value; });
   for (const SpecialRegister &special : program.specials)
-    fill(special.slot, special.wide,
-         [&](unsigned lane) { return specialValue(special.special, block, number, lane); });
+    fill(special.slot, special.wide, [&](unsigned lane) { return specialValue(special.special, block, number, lane); });
   for (const PredicateConstant &constant : program.predicateConstants) {
     predicates[constant.index] = constant.value ? kAllLanes : 0;
     predicateValidity[constant.index] = kAllLanes;

@@ -76,8 +76,8 @@ public:
 
 private:
   struct Barrier {
-    uint32_t arrived = 0;  ///< threads
-    uint32_t expected = 0; ///< threads, or 0 for all
+    uint32_t arrived = 0;          ///< threads
+    uint32_t expected = 0;         ///< threads, or 0 for all
     std::vector<uint32_t> lanes;   ///< that wait, by warp
     std::vector<uint32_t> members; ///< warps, a clock's copy each
     std::vector<uint32_t> joint;   ///< what those that arrived know

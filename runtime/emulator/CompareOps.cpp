@@ -183,8 +183,8 @@ void setValue(Warp &warp, const Op &op, uint32_t mask) {
 void decodeComparison(Decoder &decoder, std::size_t sourcesFrom) {
   Op &op = decoder.op;
   const Type type = decoder.type();
-  const int comparison = decoder.takeOneOf({"eq", "ne", "lt", "le", "gt", "ge", "equ", "neu", "ltu", "leu", "gtu",
-                                            "geu", "num", "nan"});
+  const int comparison =
+      decoder.takeOneOf({"eq", "ne", "lt", "le", "gt", "ge", "equ", "neu", "ltu", "leu", "gtu", "geu", "num", "nan"});
   // lo, ls, hi and hs are the unsigned names of lt, le, gt and ge.
   const int unsignedName = comparison < 0 ? decoder.takeOneOf({"lo", "ls", "hi", "hs"}) : -1;
   if (comparison < 0 && unsignedName < 0)

@@ -76,7 +76,10 @@ double toNumber(uint64_t bits, Type type) {
 }
 
 double largestOf(Type type) {
-  return type == Type::F16 ? 65504.0 : type == Type::BF16 ? 0x1.fep127 : type == Type::TF32 ? 0x1.ffcp127 : 0x1.fffffep127;
+  return type == Type::F16    ? 65504.0
+         : type == Type::BF16 ? 0x1.fep127
+         : type == Type::TF32 ? 0x1.ffcp127
+                              : 0x1.fffffep127;
 }
 
 /// `value`, exact or rounded to odd, as the bits of the type.
@@ -90,7 +93,12 @@ uint64_t fromNumber(double value, Type type, const Op &op) {
     return std::bit_cast<uint64_t>(canonical(value));
   }
   if (value == value)
-    value = roundToFormat(value, type == Type::F16 ? kHalf : type == Type::BF16 ? kBfloat : type == Type::TF32 ? kTf32 : kSingle, rounding);
+    value = roundToFormat(value,
+                          type == Type::F16    ? kHalf
+                          : type == Type::BF16 ? kBfloat
+                          : type == Type::TF32 ? kTf32
+                                               : kSingle,
+                          rounding);
   if (op.flags & kSaturate)
     value = saturate(value);
   if ((op.flags & kSaturateFinite) && std::fabs(value) > largestOf(type))
@@ -110,8 +118,10 @@ uint64_t convert(uint64_t bits, const Op &op) {
   if (!isFloat(from)) {
     const int64_t value = extend(bits, from);
     if (!isFloat(to))
-      return static_cast<uint64_t>(extend(
-          op.flags & kSaturate ? clampTo(to, isSigned(from), static_cast<uint64_t>(value)) : static_cast<uint64_t>(value), to));
+      return static_cast<uint64_t>(extend(op.flags & kSaturate
+                                              ? clampTo(to, isSigned(from), static_cast<uint64_t>(value))
+                                              : static_cast<uint64_t>(value),
+                                          to));
     if (to == Type::F64)
       return std::bit_cast<uint64_t>(isSigned(from) ? static_cast<double>(value)
                                                     : static_cast<double>(static_cast<uint64_t>(value)));
@@ -222,8 +232,8 @@ void decodeRounding(Decoder &decoder, Type to, Type from) {
   if (toInteger >= 0 && !isFloat(from))
     decoder.fail("an integer needs no rounding to integer");
   const auto fractionOf = [](Type type) { return type == Type::F64 ? 53 : type == Type::F32 ? 24 : 1; };
-  const bool inexact = isFloat(to) && (isFloat(from) ? fractionOf(to) < fractionOf(from) || (fractionOf(to) == 1 && to != from)
-                                                     : true);
+  const bool inexact =
+      isFloat(to) && (isFloat(from) ? fractionOf(to) < fractionOf(from) || (fractionOf(to) == 1 && to != from) : true);
   if (inexact && toInteger < 0 && toFraction < 0)
     decoder.fail("a rounding is missing: '.rn', '.rz', '.rm' or '.rp'");
   if (toFraction == 4 && to != Type::TF32)

@@ -54,7 +54,9 @@ bool mentions(const Operand &operand, std::set<std::string> &names) {
   return true;
 }
 
-constexpr uint64_t alignUp(uint64_t value, uint64_t alignment) { return (value + alignment - 1) / alignment * alignment; }
+constexpr uint64_t alignUp(uint64_t value, uint64_t alignment) {
+  return (value + alignment - 1) / alignment * alignment;
+}
 
 } // namespace
 
@@ -175,8 +177,8 @@ void Decoder::instruction(const syntax::Instruction &in) {
   op.index = static_cast<uint32_t>(made.ops.size());
   const InstructionRow *row = findRow();
   if (!row) {
-    const bool known = std::any_of(table().begin(), table().end(),
-                                   [&](const auto &entry) { return entry.first.first == in.opcode; });
+    const bool known =
+        std::any_of(table().begin(), table().end(), [&](const auto &entry) { return entry.first.first == in.opcode; });
     return fail(known ? fmt::format("unknown form of instruction '{}'", in.opcode)
                       : fmt::format("unknown instruction '{}'", in.opcode));
   }

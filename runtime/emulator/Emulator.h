@@ -36,7 +36,7 @@ struct Entry {
   std::array<uint32_t, 3> requiredThreads{}; ///< .reqntid, or zeros
   std::array<uint32_t, 3> maximalThreads{};  ///< .maxntid, or zeros
   uint64_t staticSharedBytes = 0;
-  bool usesDynamicShared = false;            ///< there is an `.extern .shared`
+  bool usesDynamicShared = false; ///< there is an `.extern .shared`
   std::size_t instructions = 0;
 };
 
@@ -90,9 +90,9 @@ struct Launch {
 };
 
 struct Options {
-  uint64_t seed = 0;         ///< of the order in which the warps of a block run between barriers; 0: by number
-  int threads = 0;           ///< blocks at a time; 0: one a core. No result depends on it
-  bool checks = true;        ///< races, and which bytes a block touches; addresses and poison are always checked
+  uint64_t seed = 0;  ///< of the order in which the warps of a block run between barriers; 0: by number
+  int threads = 0;    ///< blocks at a time; 0: one a core. No result depends on it
+  bool checks = true; ///< races, and which bytes a block touches; addresses and poison are always checked
   std::size_t maximalFindings = 100;       ///< distinct ones that are kept
   uint64_t instructionBudget = 1ull << 28; ///< warp instructions of a block before it is stopped with a finding
 };

@@ -41,9 +41,7 @@ T compute(T a, T b, T c) {
 
 template <Kind K, bool Flush, bool Saturate>
 struct Single {
-  static float apply(float a, float b) {
-    return out<Flush, Saturate>(compute<K>(in<Flush>(a), in<Flush>(b), 0.0f));
-  }
+  static float apply(float a, float b) { return out<Flush, Saturate>(compute<K>(in<Flush>(a), in<Flush>(b), 0.0f)); }
 };
 template <bool Flush, bool Saturate>
 struct Single<Kind::Fma, Flush, Saturate> {
@@ -62,9 +60,9 @@ struct Double<Kind::Fma> {
 
 /// A sum of zeros of different signs is -0 when rounding down only (IEEE 754, 6.3).
 double signedZero(double sum, double a, double b, Rounding rounding) {
-  return sum == 0 && a == -b && a != 0 && rounding == Rounding::Down ? -0.0
+  return sum == 0 && a == -b && a != 0 && rounding == Rounding::Down                                        ? -0.0
          : sum == 0 && a == 0 && b == 0 && std::signbit(a) != std::signbit(b) && rounding == Rounding::Down ? -0.0
-                                                                                                       : sum;
+                                                                                                            : sum;
 }
 
 template <Kind K>
@@ -203,9 +201,9 @@ void decodeExtremum(Decoder &decoder) {
     decoder.op.run = lanewise<Extremum<double, Maximum, false, false, false>>;
     return;
   }
-  decoder.op.run = flushes ? (nan ? pickXorSign<Maximum, true, true>(xorSign) : pickXorSign<Maximum, true, false>(xorSign))
-                           : (nan ? pickXorSign<Maximum, false, true>(xorSign)
-                                  : pickXorSign<Maximum, false, false>(xorSign));
+  decoder.op.run =
+      flushes ? (nan ? pickXorSign<Maximum, true, true>(xorSign) : pickXorSign<Maximum, true, false>(xorSign))
+              : (nan ? pickXorSign<Maximum, false, true>(xorSign) : pickXorSign<Maximum, false, false>(xorSign));
 }
 
 template <class T, bool Flush, bool Negate>
@@ -261,8 +259,8 @@ void test(Warp &warp, const Op &op, uint32_t mask) {
 }
 void decodeTest(Decoder &decoder) {
   decoder.expectOperands(2, 2);
-  decoder.op.mode = static_cast<uint8_t>(
-      decoder.requireOneOf({"finite", "infinite", "number", "notanumber", "normal", "subnormal"}));
+  decoder.op.mode =
+      static_cast<uint8_t>(decoder.requireOneOf({"finite", "infinite", "number", "notanumber", "normal", "subnormal"}));
   decoder.op.slots[0] = decoder.destination(decoder.operand(0), 1);
   decoder.op.slots[1] = decoder.source(decoder.operand(1), bitsOf(decoder.type()), decoder.type());
   decoder.op.run = decoder.type() == Type::F64 ? test<double> : test<float>;

@@ -55,10 +55,22 @@ struct MulHigh {
 };
 template <class T>
 struct Twice; // the type of double width
-template <> struct Twice<int16_t> { using Type = int32_t; };
-template <> struct Twice<uint16_t> { using Type = uint32_t; };
-template <> struct Twice<int32_t> { using Type = int64_t; };
-template <> struct Twice<uint32_t> { using Type = uint64_t; };
+template <>
+struct Twice<int16_t> {
+  using Type = int32_t;
+};
+template <>
+struct Twice<uint16_t> {
+  using Type = uint32_t;
+};
+template <>
+struct Twice<int32_t> {
+  using Type = int64_t;
+};
+template <>
+struct Twice<uint32_t> {
+  using Type = uint64_t;
+};
 
 template <class T>
 struct MulWide {
@@ -130,9 +142,7 @@ struct Neg {
 };
 template <class T>
 struct Sad {
-  static T apply(T a, T b, T c) {
-    return Add<T>::apply(c, a < b ? Sub<T>::apply(b, a) : Sub<T>::apply(a, b));
-  }
+  static T apply(T a, T b, T c) { return Add<T>::apply(c, a < b ? Sub<T>::apply(b, a) : Sub<T>::apply(a, b)); }
 };
 template <class T>
 struct Mul24 {
@@ -273,8 +283,8 @@ void decodeUnary(Decoder &decoder) {
 template <template <class> class F, template <class> class Relu>
 void decodeMinMax(Decoder &decoder) {
   decodeSameWidth(decoder, 2);
-  decoder.op.run = decoder.type() == Type::S32 && decoder.take("relu") ? lanewise<Relu<int32_t>>
-                                                                       : pickInteger<F>(decoder.type());
+  decoder.op.run =
+      decoder.type() == Type::S32 && decoder.take("relu") ? lanewise<Relu<int32_t>> : pickInteger<F>(decoder.type());
 }
 
 template <template <class> class F, std::size_t Sources>

@@ -15,8 +15,7 @@ using syntax::Space;
 
 enum class Element : uint8_t { Half, Bfloat, Tf32 };
 
-/// A multiplication of 16 x K by K x 8. Op::mode is the element, Op::bytes K, Op::flags bit 0: f16 accumulators; Op::immediate the
-/// tensor core's terms, and above bit 8 its fraction. slots: D, A, B, C.
+/// A multiplication of 16 x K by K x 8. Op::immediate holds the tensor core's terms, and above bit 8 its fraction. slots: D, A, B, C.
 struct Shape {
   Element element;
   int K;
@@ -24,13 +23,14 @@ struct Shape {
   unsigned aRegisters, bRegisters, sumRegisters;
 };
 
-Shape shapeOf(const Op &op) {
-  Shape shape{static_cast<Element>(op.mode), op.bytes, (op.flags & 1) != 0, 0, 0, 0};
-  const int bits = shape.element == Element::Tf32 ? 32 : 16;
-  shape.aRegisters = static_cast<unsigned>(16 * shape.K * bits / 1024);
-  shape.bRegisters = static_cast<unsigned>(8 * shape.K * bits / 1024);
-  shape.sumRegisters = shape.halfSum ? 2 : 4;
-  return shape;
+constexpr Shape makeShape(Element element, int K, bool halfSum) {
+  const int bits = element == Element::Tf32 ? 32 : 16;
+  return {element,
+          K,
+          halfSum,
+          static_cast<unsigned>(16 * K * bits / 1024),
+          static_cast<unsigned>(8 * K * bits / 1024),
+          halfSum ? 2u : 4u};
 }
 
 float elementValue(Element element, uint32_t bits) {
@@ -52,7 +52,8 @@ void forEachA(const Shape &shape, Use use) {
   for (unsigned r = 0; r < shape.aRegisters; ++r)
     for (unsigned lane = 0; lane < kLanes; ++lane)
       for (unsigned part = 0; part < (pairs ? 2u : 1u); ++part)
-        use(r, lane, part, lane / 4 + (r & 1) * 8, (pairs ? lane % 4 * 2 + part + (r >> 1) * 8 : lane % 4 + (r >> 1) * 4));
+        use(r, lane, part, lane / 4 + (r & 1) * 8,
+            (pairs ? lane % 4 * 2 + part + (r >> 1) * 8 : lane % 4 + (r >> 1) * 4));
 }
 /// The same for B: lane = 4 g + t holds column g.
 template <class Use>
@@ -69,8 +70,7 @@ void forEachSum(const Shape &shape, Use use) {
   for (unsigned r = 0; r < shape.sumRegisters; ++r)
     for (unsigned lane = 0; lane < kLanes; ++lane)
       for (unsigned part = 0; part < (shape.halfSum ? 2u : 1u); ++part)
-        use(r, lane, part, lane / 4 + (shape.halfSum ? r : r >> 1) * 8,
-            lane % 4 * 2 + (shape.halfSum ? part : r & 1));
+        use(r, lane, part, lane / 4 + (shape.halfSum ? r : r >> 1) * 8, lane % 4 * 2 + (shape.halfSum ? part : r & 1));
 }
 
 bool allZero(Warp &warp, const uint32_t *slots, unsigned count) {
@@ -107,10 +107,12 @@ void propagateValidity(Warp &warp, const Shape &shape, const uint32_t *d, const 
     warp.setValid(d[r], kAllLanes, valid[r]);
 }
 
+/// Compiled for each shape, so that the loops over fragments have constant bounds.
+template <Element E, int K, bool HalfSum>
 void multiplyMatrices(Warp &warp, const Op &op, uint32_t mask) {
   if (!wholeWarpReady(warp, op, mask))
     return;
-  const Shape shape = shapeOf(op);
+  constexpr Shape shape = makeShape(E, K, HalfSum);
   const uint32_t *d = op.slots, *a = d + shape.sumRegisters, *b = a + shape.aRegisters, *c = b + shape.bRegisters;
   countMatrix(warp, op, allZero(warp, a, shape.aRegisters), allZero(warp, b, shape.bRegisters));
   alignas(64) float A[16 * 16], B[16 * 8], C[16 * 8], D[16 * 8];
@@ -123,7 +125,8 @@ void multiplyMatrices(Warp &warp, const Op &op, uint32_t mask) {
   });
   forEachSum(shape, [&](unsigned r, unsigned lane, unsigned part, unsigned row, unsigned column) {
     const uint32_t bits = warp.words(c[r])[lane];
-    C[row * 8 + column] = shape.halfSum ? toFloat(Half{static_cast<uint16_t>(bits >> 16 * part)}) : std::bit_cast<float>(bits);
+    C[row * 8 + column] =
+        shape.halfSum ? toFloat(Half{static_cast<uint16_t>(bits >> 16 * part)}) : std::bit_cast<float>(bits);
   });
   const TensorCore core{static_cast<int>(op.immediate & 255), static_cast<int>(op.immediate >> 8)};
   multiply(core, shape.element == Element::Tf32 ? std::max(core.terms / 2, 1) : core.terms, shape.K, A, B, C, D);
@@ -181,26 +184,32 @@ void decodeFragment(Decoder &decoder, const Operand &operand, unsigned count, un
     return decoder.fail(fmt::format("a fragment of {} registers is expected", count));
   for (unsigned i = 0; i < count; ++i) {
     const Operand &element = vector ? operand.elements[i] : operand;
-    decoder.op.slots[at++] = into ? decoder.destination(element, bits)
-                                  : decoder.source(element, bits, bits == 64 ? Type::F64 : Type::None);
+    decoder.op.slots[at++] =
+        into ? decoder.destination(element, bits) : decoder.source(element, bits, bits == 64 ? Type::F64 : Type::None);
   }
 }
 
 void decodeMultiply(Decoder &decoder) {
   static constexpr struct {
     std::string_view text;
-    Element element;
-    uint8_t K;
-    bool halfSum;
+    Shape shape;
+    Handler run;
   } kForms[] = {
-      {"m16n8k16.row.col.f32.bf16.bf16.f32", Element::Bfloat, 16, false},
-      {"m16n8k8.row.col.f32.bf16.bf16.f32", Element::Bfloat, 8, false},
-      {"m16n8k16.row.col.f32.f16.f16.f32", Element::Half, 16, false},
-      {"m16n8k8.row.col.f32.f16.f16.f32", Element::Half, 8, false},
-      {"m16n8k16.row.col.f16.f16.f16.f16", Element::Half, 16, true},
-      {"m16n8k8.row.col.f16.f16.f16.f16", Element::Half, 8, true},
-      {"m16n8k8.row.col.f32.tf32.tf32.f32", Element::Tf32, 8, false},
-      {"m16n8k4.row.col.f32.tf32.tf32.f32", Element::Tf32, 4, false},
+      {"m16n8k16.row.col.f32.bf16.bf16.f32", makeShape(Element::Bfloat, 16, false),
+       multiplyMatrices<Element::Bfloat, 16, false>},
+      {"m16n8k8.row.col.f32.bf16.bf16.f32", makeShape(Element::Bfloat, 8, false),
+       multiplyMatrices<Element::Bfloat, 8, false>},
+      {"m16n8k16.row.col.f32.f16.f16.f32", makeShape(Element::Half, 16, false),
+       multiplyMatrices<Element::Half, 16, false>},
+      {"m16n8k8.row.col.f32.f16.f16.f32", makeShape(Element::Half, 8, false),
+       multiplyMatrices<Element::Half, 8, false>},
+      {"m16n8k16.row.col.f16.f16.f16.f16", makeShape(Element::Half, 16, true),
+       multiplyMatrices<Element::Half, 16, true>},
+      {"m16n8k8.row.col.f16.f16.f16.f16", makeShape(Element::Half, 8, true), multiplyMatrices<Element::Half, 8, true>},
+      {"m16n8k8.row.col.f32.tf32.tf32.f32", makeShape(Element::Tf32, 8, false),
+       multiplyMatrices<Element::Tf32, 8, false>},
+      {"m16n8k4.row.col.f32.tf32.tf32.f32", makeShape(Element::Tf32, 4, false),
+       multiplyMatrices<Element::Tf32, 4, false>},
   };
   Op &op = decoder.op;
   std::string form;
@@ -219,17 +228,14 @@ void decodeMultiply(Decoder &decoder) {
   for (const auto &known : kForms) {
     if (form != "sync.aligned." + std::string(known.text))
       continue;
-    op.mode = static_cast<uint8_t>(known.element);
-    op.bytes = known.K;
-    op.flags = known.halfSum;
-    const Shape shape = shapeOf(op);
+    const Shape &shape = known.shape;
     decodeFragment(decoder, decoder.operand(0), shape.sumRegisters, 32, true, at);
     decodeFragment(decoder, decoder.operand(1), shape.aRegisters, 32, false, at);
     decodeFragment(decoder, decoder.operand(2), shape.bRegisters, 32, false, at);
     decodeFragment(decoder, decoder.operand(3), shape.sumRegisters, 32, false, at);
     const TensorCore core = TensorCore::of(decoder.target());
     op.immediate = core.terms | core.fraction << 8;
-    op.run = multiplyMatrices;
+    op.run = known.run;
     return;
   }
   decoder.fail("unknown shape or types of mma");
@@ -239,8 +245,8 @@ void decodeMultiply(Decoder &decoder) {
 uint32_t rowLanes(const Op &op) { return op.count == 4 ? kAllLanes : (1u << 8 * op.count) - 1; }
 
 uint32_t rowAddresses(Warp &warp, const Op &op, uint32_t mask, uint64_t *addresses) {
-  const uint32_t usable = addressesOf(warp, op, mask & rowLanes(op), op.slots[op.count], op.flags & kWideBase,
-                                      op.immediate, addresses);
+  const uint32_t usable =
+      addressesOf(warp, op, mask & rowLanes(op), op.slots[op.count], op.flags & kWideBase, op.immediate, addresses);
   warp.block.count(op, op.space, addresses, usable, 16);
   return usable;
 }
@@ -328,8 +334,7 @@ void moveMatrix(Warp &warp, const Op &op, uint32_t mask) {
   for (unsigned row = 0; row < 8; ++row)
     for (unsigned column = 0; column < 8; ++column) {
       const unsigned from = elementLane(row, column, false), to = elementLane(row, column, true);
-      out[to] |= (words[from] >> 16 * elementHalf(row, column, false) & 0xffff)
-                 << 16 * elementHalf(row, column, true);
+      out[to] |= (words[from] >> 16 * elementHalf(row, column, false) & 0xffff) << 16 * elementHalf(row, column, true);
       invalid |= (~warp.validity[op.slots[1]] >> from & 1) << to;
     }
   commit(warp, op.slots[0], out, kAllLanes, ~invalid);

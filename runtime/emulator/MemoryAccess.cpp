@@ -11,6 +11,37 @@ namespace yaglom::emulator {
 
 using syntax::Space;
 
+namespace {
+
+/// memcpy and memcmp with the usual sizes as constants: a call costs more than the copy.
+void copyBytes(void *to, const void *from, unsigned bytes) {
+  switch (bytes) {
+  case 4:
+    std::memcpy(to, from, 4);
+    break;
+  case 8:
+    std::memcpy(to, from, 8);
+    break;
+  case 16:
+    std::memcpy(to, from, 16);
+    break;
+  default:
+    std::memcpy(to, from, bytes);
+  }
+}
+bool equalBytes(const void *a, const void *b, unsigned bytes) {
+  switch (bytes) {
+  case 4:
+    return std::memcmp(a, b, 4) == 0;
+  case 16:
+    return std::memcmp(a, b, 16) == 0;
+  default:
+    return std::memcmp(a, b, bytes) == 0;
+  }
+}
+
+} // namespace
+
 std::string_view toText(Space space) {
   switch (space) {
   case Space::Generic:
@@ -31,9 +62,8 @@ std::string_view toText(Space space) {
 
 void Block::misplaced(Warp &warp, const Op &op, unsigned lane, uint64_t address, unsigned bytes,
                       const std::string &buffer, int64_t offset, uint64_t size) {
-  RawFinding &finding =
-      report(FindingKind::OutOfBounds, op, threadOf(warp, lane),
-             fmt::format("{} bytes at byte {} of '{}', which has {}", bytes, offset, buffer, size));
+  RawFinding &finding = report(FindingKind::OutOfBounds, op, threadOf(warp, lane),
+                               fmt::format("{} bytes at byte {} of '{}', which has {}", bytes, offset, buffer, size));
   if (finding.count > 1)
     return;
   finding.buffer = buffer;
@@ -69,7 +99,7 @@ Place Block::locateGlobal(Warp &warp, const Op &op, unsigned lane, uint64_t addr
 
 Place Block::locate(Warp &warp, const Op &op, unsigned lane, Space space, uint64_t address, unsigned bytes,
                     bool write) {
-  if (address % bytes != 0) {
+  if (address & (bytes - 1)) { // sizes are powers of 2
     RawFinding &finding = report(FindingKind::Misaligned, op, threadOf(warp, lane),
                                  fmt::format("{} address 0x{:x} is no multiple of {}", toText(space), address, bytes));
     if (finding.count == 1)
@@ -148,13 +178,14 @@ void Block::reportRace(Warp &warp, const Op &op, unsigned lane, const Place &pla
                        bool write) {
   const bool global = place.space == Space::Global;
   const std::string &buffer = global ? launch.regions[place.region].name : "shared";
-  RawFinding &finding = report(global ? FindingKind::GlobalRace : FindingKind::SharedRace, op, threadOf(warp, lane), "");
+  RawFinding &finding =
+      report(global ? FindingKind::GlobalRace : FindingKind::SharedRace, op, threadOf(warp, lane), "");
   if (finding.count > 1)
     return;
-  finding.detail = fmt::format("{} byte {} of '{}', which {} {} at line {}: no barrier between", write ? "writes" : "reads",
-                               place.offset, buffer,
-                               threadText(conflict.warp * kLanes + conflict.lane), conflict.write ? "wrote" : "read",
-                               program.info[conflict.op].line);
+  finding.detail =
+      fmt::format("{} byte {} of '{}', which {} {} at line {}: no barrier between", write ? "writes" : "reads",
+                  place.offset, buffer, threadText(conflict.warp * kLanes + conflict.lane),
+                  conflict.write ? "wrote" : "read", program.info[conflict.op].line);
   finding.buffer = buffer;
   finding.offset = static_cast<int64_t>(place.offset);
 }
@@ -212,7 +243,7 @@ uint64_t Block::load(Warp &warp, const Op &op, unsigned lane, Space space, uint6
     return ByteSet::maskOf(bytes);
   }
   touch(warp, op, lane, place, bytes, false, false, false);
-  std::memcpy(into, place.data, bytes);
+  copyBytes(into, place.data, bytes);
   return validBytes(place, bytes);
 }
 
@@ -228,9 +259,9 @@ void Block::store(Warp &warp, const Op &op, unsigned lane, Space space, uint64_t
     if (finding.count == 1)
       finding.buffer = launch.regions[place.region].name, finding.offset = static_cast<int64_t>(place.offset);
   }
-  const bool same = std::memcmp(place.data, from, bytes) == 0;
+  const bool same = equalBytes(place.data, from, bytes);
   touch(warp, op, lane, place, bytes, true, false, same);
-  std::memcpy(place.data, from, bytes);
+  copyBytes(place.data, from, bytes);
   setValidBytes(place, bytes, valid);
 }
 

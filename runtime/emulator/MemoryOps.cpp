@@ -3,6 +3,8 @@
 #include "runtime/emulator/Access.h"
 #include "runtime/emulator/Lanes.h"
 
+#include <array>
+
 namespace yaglom::emulator {
 namespace {
 
@@ -26,23 +28,32 @@ void load(Warp &warp, const Op &op, uint32_t mask) {
   const uint32_t usable =
       addressesOf(warp, op, mask, op.slots[op.count], op.flags & kWideBase, op.immediate, addresses);
   warp.block.count(op, op.space, addresses, usable, bytes);
+  std::array<uint32_t, 8> whole{}; // lanes whose element is valid
+  const uint64_t element = ByteSet::maskOf(op.bytes);
+  const bool words = op.bytes == 4 && !(op.flags & kWideValue);
   for (uint32_t rest = mask; rest; rest &= rest - 1) {
     const unsigned lane = std::countr_zero(rest);
-    std::byte data[32] = {};
+    alignas(32) std::byte data[32];
     uint64_t valid = ~uint64_t{0};
     if (usable >> lane & 1)
       valid = warp.block.load(warp, op, lane, op.space, addresses[lane], bytes, data);
-    const uint64_t element = ByteSet::maskOf(op.bytes);
+    else
+      std::memset(data, 0, sizeof(data));
     for (unsigned i = 0; i < op.count; ++i) {
-      const uint64_t value = extendElement(data + i * op.bytes, op);
-      if (op.flags & kWideValue)
-        warp.wides(op.slots[i])[lane] = value;
-      else
-        warp.words(op.slots[i])[lane] = static_cast<uint32_t>(value) & static_cast<uint32_t>(op.immediate2);
-      const bool whole = (valid >> i * op.bytes & element) == element;
-      warp.setValid(op.slots[i], 1u << lane, whole ? kAllLanes : 0);
+      if (words) {
+        std::memcpy(warp.words(op.slots[i]) + lane, data + 4 * i, 4);
+      } else {
+        const uint64_t value = extendElement(data + i * op.bytes, op);
+        if (op.flags & kWideValue)
+          warp.wides(op.slots[i])[lane] = value;
+        else
+          warp.words(op.slots[i])[lane] = static_cast<uint32_t>(value) & static_cast<uint32_t>(op.immediate2);
+      }
+      whole[i] |= static_cast<uint32_t>((valid >> i * op.bytes & element) == element) << lane;
     }
   }
+  for (unsigned i = 0; i < op.count; ++i)
+    warp.setValid(op.slots[i], mask, whole[i]);
 }
 
 /// slots: the values, then the base.
@@ -52,13 +63,18 @@ void store(Warp &warp, const Op &op, uint32_t mask) {
   const uint32_t usable =
       addressesOf(warp, op, mask, op.slots[op.count], op.flags & kWideBase, op.immediate, addresses);
   warp.block.count(op, op.space, addresses, usable, bytes);
+  const bool words = op.bytes == 4 && !(op.flags & kWideValue);
   for (uint32_t rest = usable; rest; rest &= rest - 1) {
     const unsigned lane = std::countr_zero(rest);
     std::byte data[32];
     uint64_t valid = 0;
     for (unsigned i = 0; i < op.count; ++i) {
-      const uint64_t value = warp.lane64(op.slots[i], lane, op.flags & kWideValue);
-      std::memcpy(data + i * op.bytes, &value, op.bytes);
+      if (words) {
+        std::memcpy(data + 4 * i, warp.words(op.slots[i]) + lane, 4);
+      } else {
+        const uint64_t value = warp.lane64(op.slots[i], lane, op.flags & kWideValue);
+        std::memcpy(data + i * op.bytes, &value, op.bytes);
+      }
       if (warp.validity[op.slots[i]] >> lane & 1)
         valid |= ByteSet::maskOf(op.bytes) << i * op.bytes;
     }
@@ -129,11 +145,8 @@ void decodePrefetch(Decoder &decoder) {
 
 constexpr std::string_view kTypes = "b8 b16 b32 b64 u8 u16 u32 u64 s8 s16 s32 s64 f32 f64";
 constexpr InstructionRow kRows[] = {
-    {"ld", kTypes, decodeLoad},
-    {"ldu", kTypes, decodeLoad},
-    {"st", kTypes, decodeStore},
-    {"prefetch", "", decodePrefetch},
-    {"prefetchu", "", decodePrefetch},
+    {"ld", kTypes, decodeLoad},       {"ldu", kTypes, decodeLoad},       {"st", kTypes, decodeStore},
+    {"prefetch", "", decodePrefetch}, {"prefetchu", "", decodePrefetch},
 };
 
 } // namespace

@@ -48,8 +48,8 @@ void Merger::reportConflict(uint64_t key, const Page &page, const MergedPage &be
   raw.buffer = launch.regions[region].name;
   raw.offset = static_cast<int64_t>(offset);
   raw.address = baseOfGlobal(region) + offset;
-  raw.detail = fmt::format("{} byte {} of '{}', which block ({}, {}, {}) {} at line {}", writes ? "writes" : "reads", offset,
-                           raw.buffer, block[0], block[1], block[2], wasWritten ? "wrote" : "read",
+  raw.detail = fmt::format("{} byte {} of '{}', which block ({}, {}, {}) {} at line {}", writes ? "writes" : "reads",
+                           offset, raw.buffer, block[0], block[1], block[2], wasWritten ? "wrote" : "read",
                            launch.program->info[other.op].line);
   keep(std::move(raw), result.index);
 }

@@ -110,8 +110,8 @@ void decodeMove(Decoder &decoder) {
     return;
   }
   op.slots[0] = decoder.destination(to, bits);
-  if (from.kind == Operand::Kind::Special && (from.name == "%clock" || from.name == "%clock64" ||
-                                              from.name == "%clock_hi" || from.name == "%globaltimer")) {
+  if (from.kind == Operand::Kind::Special &&
+      (from.name == "%clock" || from.name == "%clock64" || from.name == "%clock_hi" || from.name == "%globaltimer")) {
     op.run = bits == 64 ? readClock<uint64_t> : readClock<uint32_t>;
     return;
   }
@@ -154,7 +154,10 @@ void decodeSelectBySign(Decoder &decoder) {
 }
 
 uint64_t windowOf(Space space) {
-  return space == Space::Shared ? kSharedWindow : space == Space::Local ? kLocalWindow : space == Space::Param ? kParamWindow : 0;
+  return space == Space::Shared  ? kSharedWindow
+         : space == Space::Local ? kLocalWindow
+         : space == Space::Param ? kParamWindow
+                                 : 0;
 }
 
 /// Adds or subtracts the window of the state space; global and constant addresses are generic ones.

@@ -153,7 +153,8 @@ private:
     if (cursor.take("@")) {
       made.guardNot = cursor.take("!");
       const Operand guard = operand();
-      if (!cursor.failed() && (guard.kind != Operand::Kind::Register || kernel.registers[guard.index].type != Type::Pred))
+      if (!cursor.failed() &&
+          (guard.kind != Operand::Kind::Register || kernel.registers[guard.index].type != Type::Pred))
         cursor.fail("a guard is a predicate register");
       made.guard = static_cast<int32_t>(guard.index);
     }

@@ -29,11 +29,11 @@ struct Op {
   Handler run = nullptr;
   Control control = Control::None;
   bool guardNot = false;
-  bool aligned = false;   ///< a collective or barrier that all lanes of the warp execute together
-  uint8_t count = 1;      ///< elements of a vector, matrices of ldmatrix
-  uint8_t bytes = 0;      ///< of a memory element
-  uint8_t mode = 0;       ///< of the handler: comparison, shuffle kind, ...
-  uint8_t flags = 0;      ///< of the handler
+  bool aligned = false; ///< a collective or barrier that all lanes of the warp execute together
+  uint8_t count = 1;    ///< elements of a vector, matrices of ldmatrix
+  uint8_t bytes = 0;    ///< of a memory element
+  uint8_t mode = 0;     ///< of the handler: comparison, shuffle kind, ...
+  uint8_t flags = 0;    ///< of the handler
   syntax::Space space = syntax::Space::Generic;
   int32_t guard = -1;     ///< predicate
   uint32_t index = 0;     ///< of this operation
@@ -52,9 +52,33 @@ struct OpInfo {
 
 /// Values that a warp's registers hold at its start.
 enum class Special : uint8_t {
-  TidX, TidY, TidZ, NtidX, NtidY, NtidZ, CtaidX, CtaidY, CtaidZ, NctaidX, NctaidY, NctaidZ,
-  Laneid, Warpid, Nwarpid, Smid, Nsmid, Gridid, LanemaskEq, LanemaskLt, LanemaskLe, LanemaskGt, LanemaskGe,
-  DynamicSmemSize, TotalSmemSize, Zero, One,
+  TidX,
+  TidY,
+  TidZ,
+  NtidX,
+  NtidY,
+  NtidZ,
+  CtaidX,
+  CtaidY,
+  CtaidZ,
+  NctaidX,
+  NctaidY,
+  NctaidZ,
+  Laneid,
+  Warpid,
+  Nwarpid,
+  Smid,
+  Nsmid,
+  Gridid,
+  LanemaskEq,
+  LanemaskLt,
+  LanemaskLe,
+  LanemaskGt,
+  LanemaskGe,
+  DynamicSmemSize,
+  TotalSmemSize,
+  Zero,
+  One,
 };
 
 struct Constant {
@@ -89,7 +113,7 @@ struct Program {
   uint64_t parameterBytes = 0;
   uint64_t staticSharedBytes = 0; ///< also the start of the dynamic part, before its alignment
   uint64_t dynamicSharedOffset = 0;
-  uint64_t localBytes = 0; ///< a thread
+  uint64_t localBytes = 0;      ///< a thread
   bool partialBarriers = false; ///< there is one that not all threads of a block take part in
   bool ordersBlocks = false;    ///< blocks may talk to each other: atomics on global memory
 };

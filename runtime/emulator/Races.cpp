@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/emulator/Races.h"
 
+#include <algorithm>
 #include <bit>
 
 namespace yaglom::emulator {
@@ -41,16 +42,12 @@ bool WarpSyncs::ordered(unsigned a, unsigned b, uint32_t serial) const {
 
 Conflict RaceTable::access(const Accessor &by, std::size_t offset, unsigned count) {
   Conflict first;
-  const auto keep = [&](const Conflict &conflict) {
-    if (conflict.found && !first.found)
-      first = conflict;
-  };
   for (std::size_t at = offset, end = offset + count; at < end;) {
     const std::size_t word = at / 4;
     Cell &cell = words[word];
     const bool whole = at % 4 == 0 && end - at >= 4;
     if (whole && cell.writeClock != kSplit) {
-      keep(accessCell(by, cell, word));
+      accessCell(by, cell, word, first);
       at += 4;
       continue;
     }
@@ -70,7 +67,7 @@ Conflict RaceTable::access(const Accessor &by, std::size_t offset, unsigned coun
     }
     const uint32_t index = cell.writeSerial;
     for (const std::size_t stop = std::min(end, (word + 1) * 4); at < stop; ++at)
-      keep(accessCell(by, bytes[index][at % 4], words.size() + 4 * std::size_t{index} + at % 4));
+      accessCell(by, bytes[index][at % 4], words.size() + 4 * std::size_t{index} + at % 4, first);
   }
   return first;
 }
@@ -89,24 +86,31 @@ bool RaceTable::conflictsWithWrite(const Accessor &by, const Cell &cell) const {
   return !(by.write && by.sameValue && cell.writeSerial == by.serial);
 }
 
-Conflict RaceTable::conflictWithReads(const Accessor &by, const Cell &cell, std::size_t id) const {
-  const Conflict with{true, false, opOf(cell.readInfo), warpOf(cell.readInfo), laneOf(cell.readInfo)};
+void RaceTable::conflictWithReads(const Accessor &by, const Cell &cell, std::size_t id, Conflict &conflict) const {
+  // With barriers of all threads only, all readers have the clock of the last one.
+  if (!exactReaders && by.clocks->ordered(std::countr_zero(cell.readWarps), cell.readClock, by.warp))
+    return;
+  const uint32_t op = opOf(cell.readInfo);
+  const uint8_t lastWarp = warpOf(cell.readInfo);
   for (uint32_t rest = cell.readWarps; rest; rest &= rest - 1) {
     const auto warp = static_cast<uint8_t>(std::countr_zero(rest));
     const uint32_t clock = exactReaders ? readClocks[id * by.clocks->warps + warp] : cell.readClock;
     if (by.clocks->ordered(warp, clock, by.warp))
       continue;
-    if (warp != by.warp)
-      return {true, false, with.op, warp, warp == with.warp ? with.lane : uint8_t{0}};
+    if (warp != by.warp) {
+      conflict = {true, false, op, warp, warp == lastWarp ? laneOf(cell.readInfo) : uint8_t{0}};
+      return;
+    }
     if (cell.readWarps != 1u << warp || by.syncs->lastFull > cell.readSerial || cell.readSerial == by.serial)
       continue;
     for (uint32_t lanes = cell.readLanes & ~(1u << by.lane); lanes; lanes &= lanes - 1) {
       const auto lane = static_cast<uint8_t>(std::countr_zero(lanes));
-      if (!by.syncs->ordered(lane, by.lane, cell.readSerial))
-        return {true, false, with.op, warp, lane};
+      if (by.syncs->ordered(lane, by.lane, cell.readSerial))
+        continue;
+      conflict = {true, false, op, warp, lane};
+      return;
     }
   }
-  return {};
 }
 
 uint32_t &RaceTable::readClockOf(std::size_t id, const Accessor &by) {
@@ -138,21 +142,18 @@ void RaceTable::recordRead(const Accessor &by, Cell &cell, std::size_t id) {
   cell.readInfo = pack(by);
 }
 
-Conflict RaceTable::accessCell(const Accessor &by, Cell &cell, std::size_t id) {
-  Conflict conflict;
-  if (conflictsWithWrite(by, cell))
+/// Keeps the first conflict.
+void RaceTable::accessCell(const Accessor &by, Cell &cell, std::size_t id, Conflict &conflict) {
+  if (conflictsWithWrite(by, cell) && !conflict.found)
     conflict = {true, true, opOf(cell.writeInfo), warpOf(cell.writeInfo), laneOf(cell.writeInfo)};
-  if (!by.write) {
-    recordRead(by, cell, id);
-    return conflict;
-  }
+  if (!by.write)
+    return recordRead(by, cell, id);
   if (cell.readWarps && !conflict.found)
-    conflict = conflictWithReads(by, cell, id);
+    conflictWithReads(by, cell, id, conflict);
   cell.writeClock = by.clocks->own[by.warp];
   cell.writeSerial = by.serial;
   cell.writeInfo = pack(by);
   cell.readWarps = cell.readLanes = 0;
-  return conflict;
 }
 
 const RaceTable::Cell &RaceTable::cellAt(std::size_t offset) const {

@@ -88,9 +88,9 @@ private:
     uint32_t readLanes = 0; ///< of the only warp in readWarps
   };
 
-  Conflict accessCell(const Accessor &by, Cell &cell, std::size_t id);
+  void accessCell(const Accessor &by, Cell &cell, std::size_t id, Conflict &conflict);
   bool conflictsWithWrite(const Accessor &by, const Cell &cell) const;
-  Conflict conflictWithReads(const Accessor &by, const Cell &cell, std::size_t id) const;
+  void conflictWithReads(const Accessor &by, const Cell &cell, std::size_t id, Conflict &conflict) const;
   void recordRead(const Accessor &by, Cell &cell, std::size_t id);
   uint32_t &readClockOf(std::size_t id, const Accessor &by);
   const Cell &cellAt(std::size_t offset) const;

@@ -47,11 +47,12 @@ std::string list(std::string_view name, const std::vector<T> &values, ToText toT
 }
 
 std::string findingJson(const Finding &finding) {
-  return fmt::format("{{\"kind\": {}, \"line\": {}, \"instruction\": {}, \"block\": {}, \"thread\": {}, \"detail\": {}, "
-                     "\"buffer\": {}, \"offset\": {}, \"address\": {}, \"count\": {}}}",
-                     quote(toText(finding.kind)), finding.line, quote(finding.instruction), array(finding.block),
-                     array(finding.thread), quote(finding.detail), quote(finding.buffer), finding.offset,
-                     finding.address, finding.count);
+  return fmt::format(
+      "{{\"kind\": {}, \"line\": {}, \"instruction\": {}, \"block\": {}, \"thread\": {}, \"detail\": {}, "
+      "\"buffer\": {}, \"offset\": {}, \"address\": {}, \"count\": {}}}",
+      quote(toText(finding.kind)), finding.line, quote(finding.instruction), array(finding.block),
+      array(finding.thread), quote(finding.detail), quote(finding.buffer), finding.offset, finding.address,
+      finding.count);
 }
 
 uint64_t waste(const InstructionCounters &counters) {
@@ -99,8 +100,8 @@ std::string_view toText(FindingKind kind) {
 }
 
 std::string Finding::text() const {
-  std::string out = fmt::format("line {}: {}: {}: block {}, thread {}: {}", line, toText(kind), instruction, place(block),
-                                place(thread), detail);
+  std::string out = fmt::format("line {}: {}: {}: block {}, thread {}: {}", line, toText(kind), instruction,
+                                place(block), place(thread), detail);
   if (count > 1)
     out += fmt::format(" ({} times)", count);
   return out;
@@ -131,22 +132,25 @@ std::string Report::findingsText() const {
 }
 
 std::string Report::countersText() const {
-  std::string out = fmt::format("blocks {}, warp instructions {}, thread instructions {}, barriers {}\n", counters.blocks,
-                                counters.warpInstructions, counters.threadInstructions, counters.barriers);
-  out += fmt::format("{:<52} {:>10} {:>10} {:>7} {:>10} {:>7}\n", "instruction", "issues", "wavefronts", "", "sectors", "");
+  std::string out =
+      fmt::format("blocks {}, warp instructions {}, thread instructions {}, barriers {}\n", counters.blocks,
+                  counters.warpInstructions, counters.threadInstructions, counters.barriers);
+  out += fmt::format("{:<52} {:>10} {:>10} {:>7} {:>10} {:>7}\n", "instruction", "issues", "wavefronts", "", "sectors",
+                     "");
   for (const FormCounters &form : counters.forms)
-    out += fmt::format("{:<52} {:>10} {:>10} {:>7} {:>10} {:>7}\n", form.form, form.issues,
-                       form.idealWavefronts ? std::to_string(form.wavefronts) : "", ratio(form.wavefronts, form.idealWavefronts),
-                       form.minimalSectors ? std::to_string(form.sectors) : "", ratio(form.sectors, form.minimalSectors));
+    out += fmt::format(
+        "{:<52} {:>10} {:>10} {:>7} {:>10} {:>7}\n", form.form, form.issues,
+        form.idealWavefronts ? std::to_string(form.wavefronts) : "", ratio(form.wavefronts, form.idealWavefronts),
+        form.minimalSectors ? std::to_string(form.sectors) : "", ratio(form.sectors, form.minimalSectors));
   for (const MatrixCounters &matrix : counters.matrices)
-    out += fmt::format("{}: {} issued, {} with A all zero, {} with B all zero\n", matrix.form, matrix.issued, matrix.zeroA,
-                       matrix.zeroB);
+    out += fmt::format("{}: {} issued, {} with A all zero, {} with B all zero\n", matrix.form, matrix.issued,
+                       matrix.zeroA, matrix.zeroB);
   if (!counters.buffers.empty())
-    out += fmt::format("{:<20} {:>12} {:>12} {:>12} {:>12} {:>10} {:>7}\n", "buffer", "read", "unique", "written", "unique",
-                       "sectors", "");
+    out += fmt::format("{:<20} {:>12} {:>12} {:>12} {:>12} {:>10} {:>7}\n", "buffer", "read", "unique", "written",
+                       "unique", "sectors", "");
   for (const BufferCounters &buffer : counters.buffers)
-    out += fmt::format("{:<20} {:>12} {:>12} {:>12} {:>12} {:>10} {:>7}\n", buffer.name, buffer.bytesRead, buffer.uniqueRead,
-                       buffer.bytesWritten, buffer.uniqueWritten, buffer.sectors,
+    out += fmt::format("{:<20} {:>12} {:>12} {:>12} {:>12} {:>10} {:>7}\n", buffer.name, buffer.bytesRead,
+                       buffer.uniqueRead, buffer.bytesWritten, buffer.uniqueWritten, buffer.sectors,
                        ratio(buffer.sectors, buffer.minimalSectors));
   return out + worstLines(counters);
 }
@@ -160,8 +164,8 @@ std::string Report::json() const {
                        countersJson(value));
   };
   const auto matrix = [](const MatrixCounters &value) {
-    return fmt::format("{{\"form\": {}, \"issued\": {}, \"zero_a\": {}, \"zero_b\": {}}}", quote(value.form), value.issued,
-                       value.zeroA, value.zeroB);
+    return fmt::format("{{\"form\": {}, \"issued\": {}, \"zero_a\": {}, \"zero_b\": {}}}", quote(value.form),
+                       value.issued, value.zeroA, value.zeroB);
   };
   const auto buffer = [](const BufferCounters &value) {
     return fmt::format("{{\"name\": {}, \"bytes_read\": {}, \"bytes_written\": {}, \"unique_read\": {}, "

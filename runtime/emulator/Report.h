@@ -32,11 +32,11 @@ struct Finding {
   std::string instruction; ///< as written
   std::array<uint32_t, 3> block{};
   std::array<uint32_t, 3> thread{}; ///< the first one
-  std::string detail;      ///< what happened: address, buffer and offset, the other thread and its line
-  std::string buffer;      ///< its name, "shared", "local" or empty
-  int64_t offset = 0;      ///< byte in the buffer; may lie outside
+  std::string detail;               ///< what happened: address, buffer and offset, the other thread and its line
+  std::string buffer;               ///< its name, "shared", "local" or empty
+  int64_t offset = 0;               ///< byte in the buffer; may lie outside
   uint64_t address = 0;
-  uint64_t count = 1;      ///< findings of this kind at this line
+  uint64_t count = 1; ///< findings of this kind at this line
 
   /// One line: "line 12: out of bounds: st.global.f32 [%rd1], %f1: ...".
   std::string text() const;
@@ -44,8 +44,8 @@ struct Finding {
 
 /// Counts of one instruction of the text, or of all of a form. A request is one memory instruction of one warp.
 struct InstructionCounters {
-  uint64_t issues = 0;         ///< by warps
-  uint64_t wavefronts = 0;     ///< of shared memory
+  uint64_t issues = 0;     ///< by warps
+  uint64_t wavefronts = 0; ///< of shared memory
   uint64_t idealWavefronts = 0;
   uint64_t sectors = 0;        ///< of 32 bytes of global memory
   uint64_t minimalSectors = 0; ///< for the bytes asked
@@ -65,7 +65,7 @@ struct LineCounters : InstructionCounters {
 };
 
 struct MatrixCounters {
-  std::string form;   ///< "mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32"
+  std::string form; ///< "mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32"
   uint64_t issued = 0;
   uint64_t zeroA = 0; ///< had an all-zero A
   uint64_t zeroB = 0;
@@ -85,9 +85,9 @@ struct Counters {
   uint64_t blocks = 0;
   uint64_t warpInstructions = 0;
   uint64_t threadInstructions = 0;
-  uint64_t barriers = 0; ///< that a block passed
-  std::vector<FormCounters> forms;     ///< by form
-  std::vector<LineCounters> lines;     ///< by line; the ones that were issued
+  uint64_t barriers = 0;           ///< that a block passed
+  std::vector<FormCounters> forms; ///< by form
+  std::vector<LineCounters> lines; ///< by line; the ones that were issued
   std::vector<MatrixCounters> matrices;
   std::vector<BufferCounters> buffers; ///< in the order of the launch
 

@@ -45,7 +45,8 @@ Result<void> putNumber(const Parameter &parameter, const Argument &argument, std
     if (isFloat(parameter.type))
       return putNumber(parameter, static_cast<double>(*integer), into);
     if (parameter.bytes > 8)
-      return Error(fmt::format("parameter '{}' has {} bytes; a number does not fill it", parameter.name, parameter.bytes));
+      return Error(
+          fmt::format("parameter '{}' has {} bytes; a number does not fill it", parameter.name, parameter.bytes));
     const unsigned bits = static_cast<unsigned>(8 * parameter.bytes);
     if (bits < 64 && (*integer >= int64_t{1} << bits || *integer < -(int64_t{1} << (bits - 1))))
       return Error(fmt::format("parameter '{}': {} does not fit {} bits", parameter.name, *integer, bits));
@@ -86,7 +87,8 @@ Result<void> putArguments(const Entry &entry, const Launch &launch, LaunchState 
       std::memcpy(into, &address, 8);
     } else if (const auto *bytes = std::get_if<std::vector<std::byte>>(&launch.arguments[i])) {
       if (bytes->size() != parameter.bytes)
-        return Error(fmt::format("parameter '{}' has {} bytes; {} are given", parameter.name, parameter.bytes, bytes->size()));
+        return Error(
+            fmt::format("parameter '{}' has {} bytes; {} are given", parameter.name, parameter.bytes, bytes->size()));
       std::copy(bytes->begin(), bytes->end(), into);
     } else if (Result<void> put = putNumber(parameter, launch.arguments[i], into); !put) {
       return put;
@@ -108,9 +110,10 @@ Result<void> makeRegions(const std::vector<Buffer> &buffers, Variables &variable
       const auto at = std::find_if(program.globals.begin(), program.globals.end(),
                                    [&](const syntax::Variable &other) { return other.name == address.symbol; });
       if (at == program.globals.end())
-        return Error(fmt::format("the initialiser of '{}' names '{}', which is not defined", variable.name, address.symbol));
-      const uint64_t value = baseOfGlobal(static_cast<std::size_t>(at - program.globals.begin())) +
-                             static_cast<uint64_t>(address.offset);
+        return Error(
+            fmt::format("the initialiser of '{}' names '{}', which is not defined", variable.name, address.symbol));
+      const uint64_t value =
+          baseOfGlobal(static_cast<std::size_t>(at - program.globals.begin())) + static_cast<uint64_t>(address.offset);
       if (address.at + 8 <= bytes.size())
         std::memcpy(bytes.data() + address.at, &value, 8);
     }
@@ -145,6 +148,7 @@ Report runInOrder(LaunchState &state) {
 /// run one after the other, so that nothing depends on the number of threads.
 Report runInParallel(LaunchState &state, int threads) {
   std::vector<std::vector<std::byte>> before;
+  before.reserve(state.regions.size());
   for (const Region &region : state.regions)
     before.emplace_back(region.data, region.data + (region.writable && state.options.checks ? region.bytes : 0));
   {
@@ -175,9 +179,10 @@ Result<std::size_t> findEntry(const Module &module, const Launch &launch) {
   std::string names;
   for (const Entry &entry : entries)
     names += fmt::format("{}'{}'", names.empty() ? "" : ", ", entry.name);
-  return Error(launch.kernel.empty() ? fmt::format("a kernel must be named: {}", names.empty() ? "the module has none" : names)
-                                     : fmt::format("there is no kernel '{}'; the module has {}", launch.kernel,
-                                                   names.empty() ? "none" : names));
+  return Error(
+      launch.kernel.empty()
+          ? fmt::format("a kernel must be named: {}", names.empty() ? "the module has none" : names)
+          : fmt::format("there is no kernel '{}'; the module has {}", launch.kernel, names.empty() ? "none" : names));
 }
 
 } // namespace
@@ -195,10 +200,12 @@ Result<Report> run(const Module &module, const Launch &launch, const std::vector
   state.grid = launch.grid;
   state.block = launch.block;
   state.dynamicSharedBytes = launch.dynamicSharedBytes;
-  state.sharedBytes = std::max(state.program->staticSharedBytes,
-                               launch.dynamicSharedBytes ? state.program->dynamicSharedOffset + launch.dynamicSharedBytes : 0);
+  state.sharedBytes =
+      std::max(state.program->staticSharedBytes,
+               launch.dynamicSharedBytes ? state.program->dynamicSharedOffset + launch.dynamicSharedBytes : 0);
   if (launch.dynamicSharedBytes > kMaximalSharedBytes || state.sharedBytes > kMaximalSharedBytes)
-    return Error(fmt::format("{} bytes of shared memory; a block has at most {}", state.sharedBytes, kMaximalSharedBytes));
+    return Error(
+        fmt::format("{} bytes of shared memory; a block has at most {}", state.sharedBytes, kMaximalSharedBytes));
   state.options = options;
   Variables variables;
   variables.reserve(state.program->globals.size());

@@ -29,8 +29,8 @@ struct Variable {
   Type type = Type::B8;
   uint64_t alignment = 1;
   uint64_t bytes = 0;
-  bool external = false;               ///< `.extern .shared name[]`: the dynamic shared memory
-  bool pointer = false;                ///< a parameter declared `.ptr`
+  bool external = false;              ///< `.extern .shared name[]`: the dynamic shared memory
+  bool pointer = false;               ///< a parameter declared `.ptr`
   std::vector<std::byte> initialiser; ///< empty, or `bytes` long
   std::vector<AddressInitialiser> addresses;
 };
@@ -53,8 +53,8 @@ struct Operand {
 
 struct Instruction {
   uint32_t line = 0;
-  std::string text;   ///< as written, blanks collapsed, without the semicolon
-  std::string opcode; ///< "ld"
+  std::string text;                   ///< as written, blanks collapsed, without the semicolon
+  std::string opcode;                 ///< "ld"
   std::vector<std::string> modifiers; ///< {"global", "v4", "f32"}
   std::vector<Operand> operands;
   int32_t guard = -1; ///< register

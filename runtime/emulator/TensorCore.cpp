@@ -11,20 +11,11 @@ namespace yaglom::emulator {
 namespace {
 
 constexpr int kRows = 16, kColumns = 8, kLargestK = 16;
-constexpr int kZero = -2000; ///< exponent of 0: below all others
 
+/// As a double a subnormal float is a normal number, aligned by its leading bit; zero lies far below all others.
 int exponentOf(float value) {
-  const uint32_t bits = std::bit_cast<uint32_t>(value);
-  const int biased = bits >> 23 & 255;
-  if (biased != 0)
-    return biased - 127;
-  const uint32_t fraction = bits & 0x7fffff;
-  // Subnormal inputs are aligned by their leading bit.
-  return fraction ? -118 - std::countl_zero(fraction) : kZero;
+  return static_cast<int>(std::bit_cast<uint64_t>(static_cast<double>(value)) >> 52 & 0x7ff) - 1023;
 }
-
-/// 2^exponent, for exponents of normal doubles.
-double powerOfTwo(int exponent) { return std::bit_cast<double>(static_cast<uint64_t>(1023 + exponent) << 52); }
 
 /// Cut off towards zero; too large a value is infinite.
 float truncate(double value) {
@@ -43,43 +34,63 @@ struct Operands {
 };
 
 void load(Operands &operands, int K, const float *A, const float *B) {
+  int largest = -1023;
   for (int i = 0; i < kRows; ++i)
     for (int k = 0; k < K; ++k) {
       const float value = A[i * K + k];
-      operands.special |= !std::isfinite(value);
       operands.a[i][k] = value;
       operands.exponentA[i][k] = exponentOf(value);
+      largest = std::max(largest, operands.exponentA[i][k]);
     }
   for (int k = 0; k < K; ++k)
     for (int j = 0; j < kColumns; ++j) {
       const float value = B[k * kColumns + j];
-      operands.special |= !std::isfinite(value);
       operands.b[k][j] = value;
       operands.exponentB[k][j] = exponentOf(value);
+      largest = std::max(largest, operands.exponentB[k][j]);
     }
+  operands.special = largest > 127;
 }
 
-/// One row of D: its blocks of `terms` products.
+/// Four doubles: 2^exponent of the lower or upper four of eight exponents of normal doubles.
+__m256d powersOfTwo(__m128i exponents) {
+  const __m256i biased = _mm256_cvtepi32_epi64(_mm_add_epi32(exponents, _mm_set1_epi32(1023)));
+  return _mm256_castsi256_pd(_mm256_slli_epi64(biased, 52));
+}
+
+__m256d cutOff(__m256d value) { return _mm256_round_pd(value, _MM_FROUND_TO_ZERO | _MM_FROUND_NO_EXC); }
+
+/// One row of D: its blocks of `terms` products, all eight columns at a time.
 void multiplyRow(const Operands &operands, int row, int K, int terms, int fraction, float *sums) {
   for (int begin = 0; begin < K; begin += terms) {
     const int end = std::min(K, begin + terms);
-    alignas(64) int largest[kColumns];
+    alignas(64) int exponents[kColumns];
     for (int j = 0; j < kColumns; ++j)
-      largest[j] = exponentOf(sums[j]);
-    for (int k = begin; k < end; ++k)
-      for (int j = 0; j < kColumns; ++j)
-        largest[j] = std::max(largest[j], operands.exponentA[row][k] + operands.exponentB[k][j]);
-    alignas(64) double scale[kColumns], sum[kColumns];
-    for (int j = 0; j < kColumns; ++j) {
-      largest[j] = std::max(largest[j], -400); // all terms are zero below
-      scale[j] = powerOfTwo(fraction - largest[j]);
-      sum[j] = std::trunc(sums[j] * scale[j]);
+      exponents[j] = exponentOf(sums[j]);
+    __m256i largest = _mm256_load_si256(reinterpret_cast<const __m256i *>(exponents));
+    for (int k = begin; k < end; ++k) {
+      const __m256i ofB = _mm256_load_si256(reinterpret_cast<const __m256i *>(operands.exponentB[k]));
+      largest = _mm256_max_epi32(largest, _mm256_add_epi32(_mm256_set1_epi32(operands.exponentA[row][k]), ofB));
     }
-    for (int k = begin; k < end; ++k)
-      for (int j = 0; j < kColumns; ++j)
-        sum[j] += std::trunc(operands.a[row][k] * operands.b[k][j] * scale[j]);
+    largest = _mm256_max_epi32(largest, _mm256_set1_epi32(-400)); // all terms are zero below
+    const __m256i shift = _mm256_sub_epi32(_mm256_set1_epi32(fraction), largest);
+    const __m256i back = _mm256_sub_epi32(_mm256_setzero_si256(), shift);
+    alignas(64) double made[kColumns];
+    for (int half = 0; half < 2; ++half) {
+      const auto part = [half](__m256i eight) {
+        return half ? _mm256_extracti128_si256(eight, 1) : _mm256_castsi256_si128(eight);
+      };
+      const __m256d scale = powersOfTwo(part(shift));
+      __m256d sum = cutOff(_mm256_mul_pd(_mm256_cvtps_pd(_mm_loadu_ps(sums + 4 * half)), scale));
+      for (int k = begin; k < end; ++k) {
+        const __m256d product =
+            _mm256_mul_pd(_mm256_set1_pd(operands.a[row][k]), _mm256_load_pd(operands.b[k] + 4 * half));
+        sum = _mm256_add_pd(sum, cutOff(_mm256_mul_pd(product, scale)));
+      }
+      _mm256_store_pd(made + 4 * half, _mm256_mul_pd(sum, powersOfTwo(part(back))));
+    }
     for (int j = 0; j < kColumns; ++j)
-      sums[j] = truncate(sum[j] * powerOfTwo(largest[j] - fraction));
+      sums[j] = truncate(made[j]);
   }
 }
 

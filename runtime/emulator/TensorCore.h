@@ -17,7 +17,7 @@ namespace yaglom::emulator {
 /// and P. Xie et al., "MMA-Sim", arXiv:2511.10909 (both 2025) up to Hopper and Blackwell: 4 terms of 23 fraction bits on V100, 8 of 24
 /// on A100 and Ada, 16 of 25 on H100; half as many terms for TF32. Not compared with hardware by us.
 struct TensorCore {
-  int terms = 16;    ///< of 16-bit factors; TF32 has half as many
+  int terms = 16; ///< of 16-bit factors; TF32 has half as many
   int fraction = 25;
 
   /// By the target of the PTX text ("sm_80").

@@ -46,22 +46,22 @@ public:
   Block &block;
   unsigned number;
   uint32_t alive = 0;
-  uint32_t waiting = 0;   ///< lanes at a collective that others of its members have not reached
+  uint32_t waiting = 0; ///< lanes at a collective that others of its members have not reached
   uint32_t atBarrier = 0;
-  bool uniform = true;    ///< all living lanes are at `pc`
-  bool forced = false;    ///< no other lane of the warp can run
-  uint32_t active = 0;    ///< lanes that issue the current instruction, before its guard
+  bool uniform = true; ///< all living lanes are at `pc`
+  bool forced = false; ///< no other lane of the warp can run
+  uint32_t active = 0; ///< lanes that issue the current instruction, before its guard
   uint32_t pc = 0;
   std::array<uint32_t, kLanes> pcs{};
-  uint32_t serial = 0;    ///< instructions issued
-  bool retry = false;     ///< set by a collective that must wait
-  uint32_t carry = 0;     ///< CC.CF, a bit a lane
+  uint32_t serial = 0; ///< instructions issued
+  bool retry = false;  ///< set by a collective that must wait
+  uint32_t carry = 0;  ///< CC.CF, a bit a lane
   uint32_t carryValid = 0;
   std::vector<uint32_t> validity; ///< a bit a lane, by slot
   std::vector<uint32_t> predicates;
   std::vector<uint32_t> predicateValidity;
   WarpSyncs syncs;
-  std::vector<PendingCopy> copies; ///< in the order of issue
+  std::vector<PendingCopy> copies;       ///< in the order of issue
   std::array<uint32_t, kLanes> groups{}; ///< committed, by lane
 
 private:

@@ -32,7 +32,8 @@ inline bool collectiveReady(Warp &warp, const Op &op, uint32_t mask, uint32_t sl
     warp.block.report(FindingKind::DivergentCollective, op, warp.block.threadOf(warp, first),
                       "the lanes have different member masks");
   else if (mask & ~members)
-    warp.block.report(FindingKind::DivergentCollective, op, warp.block.threadOf(warp, std::countr_zero(mask & ~members)),
+    warp.block.report(FindingKind::DivergentCollective, op,
+                      warp.block.threadOf(warp, std::countr_zero(mask & ~members)),
                       fmt::format("lanes 0x{:08x} are not in the member mask 0x{:08x}", mask & ~members, members));
   return true;
 }

@@ -245,8 +245,8 @@ void decodeElect(Decoder &decoder) {
 }
 
 constexpr InstructionRow kRows[] = {
-    {"shfl", "b32", decodeShuffle},       {"vote", "pred b32", decodeVote},
-    {"match", "b32 b64", decodeMatch},    {"redux", "u32 s32 b32", decodeReduction},
+    {"shfl", "b32", decodeShuffle},          {"vote", "pred b32", decodeVote},
+    {"match", "b32 b64", decodeMatch},       {"redux", "u32 s32 b32", decodeReduction},
     {"activemask", "b32", decodeActiveMask}, {"elect", "", decodeElect},
 };
 

@@ -8,6 +8,7 @@
 #include "mlir/Conversion/MathToLLVM/MathToLLVM.h"
 #include "mlir/Conversion/ReconcileUnrealizedCasts/ReconcileUnrealizedCasts.h"
 #include "mlir/Conversion/SCFToControlFlow/SCFToControlFlow.h"
+#include "mlir/Conversion/VectorToLLVM/ConvertVectorToLLVMPass.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Pass/Pass.h"
 #include "mlir/Pass/PassManager.h"
@@ -38,6 +39,7 @@ mlir::LogicalResult convertToLlvmDialect(mlir::ModuleOp module) {
   mlir::PassManager passes(module.getContext(), mlir::ModuleOp::getOperationName());
   passes.enableVerifier(false);
   passes.addPass(mlir::createSCFToControlFlowPass());
+  passes.addPass(mlir::createConvertVectorToLLVMPass());
   passes.addPass(mlir::createConvertMathToLLVMPass());
   mlir::ArithToLLVMConversionPassOptions arith;
   arith.indexBitwidth = kIndexBits;
@@ -69,8 +71,8 @@ static std::unique_ptr<llvm::TargetMachine> makeTargetMachine(const Device &devi
 /// Loops are cut by us; what is left is to simplify addresses and to find the memory that each points to.
 static constexpr const char *kPasses =
     "function(sroa,early-cse<memssa>,instcombine<no-verify-fixpoint>,simplifycfg,infer-address-spaces,"
-    "loop-mssa(loop-rotate,licm),early-cse<memssa>,instcombine<no-verify-fixpoint>,separate-const-offset-from-gep,"
-    "early-cse,loop-mssa(licm),gvn,adce)";
+    "loop-mssa(loop-rotate),early-cse<memssa>,instcombine<no-verify-fixpoint>,separate-const-offset-from-gep,"
+    "early-cse,adce,infer-alignment,load-store-vectorizer)";
 
 static llvm::Error optimize(llvm::Module &module, llvm::TargetMachine &machine) {
   llvm::LoopAnalysisManager loops;
@@ -117,6 +119,10 @@ std::unique_ptr<llvm::Module> translateToLlvm(mlir::ModuleOp module, llvm::LLVMC
 /// What instruction selection knows for float32 and float64; anything else would make LLVM end the process.
 static bool isSelectable(const llvm::IntrinsicInst &call) {
   switch (call.getIntrinsicID()) {
+  case llvm::Intrinsic::sin:
+  case llvm::Intrinsic::cos:
+    return call.hasApproxFunc();
+  case llvm::Intrinsic::exp2:
   case llvm::Intrinsic::fma:
   case llvm::Intrinsic::fmuladd:
   case llvm::Intrinsic::fabs:

@@ -9,6 +9,10 @@ using namespace mlir;
 
 namespace yaglom::compiler::nvgpu {
 
+static int64_t product(llvm::ArrayRef<int64_t> extents) {
+  return std::accumulate(extents.begin(), extents.end(), int64_t(1), std::multiplies<>());
+}
+
 /// Operands and results exist before the step begins: making a place may be a step of its own.
 void GpuLowering::makePlaces(const Cluster &cluster) {
   for (Operation *op : cluster.ops) {
@@ -36,9 +40,29 @@ void GpuLowering::lowerCluster(const Cluster &cluster) {
   }
   if (cluster.reduced >= 0)
     return emitReductions(cluster);
-  overEntries(cluster.extents, [&](At at) {
-    Values values;
-    emitBody(cluster, at, values);
+  emitEntries(cluster);
+}
+
+/// A thread takes four neighbours where it can: what it reads and writes then is one access. All of it is read before any of
+/// it is written.
+void GpuLowering::emitEntries(const Cluster &cluster) {
+  constexpr int64_t kNeighbours = 4;
+  llvm::SmallVector<int64_t> extents(cluster.extents);
+  int64_t neighbours = 1;
+  if (!extents.empty() && extents.back() % kNeighbours == 0 && product(extents) >= kNeighbours * device.threads) {
+    neighbours = kNeighbours;
+    extents.back() /= kNeighbours;
+  }
+  overEntries(extents, [&](At first) {
+    std::vector<llvm::SmallVector<Value>> at(neighbours, llvm::SmallVector<Value>(first));
+    std::vector<Values> values(neighbours);
+    for (int64_t i = 0; i < neighbours; ++i) {
+      if (neighbours > 1) {
+        Value start = arith::MulIOp::create(b, loc, first.back(), constant(neighbours));
+        at[i].back() = arith::AddIOp::create(b, loc, start, constant(i));
+      }
+      emitBody(cluster, at[i], values[i]);
+    }
     storeResults(cluster, at, values);
   });
 }
@@ -54,13 +78,43 @@ llvm::SmallVector<Value> GpuLowering::unflatten(Value entry, llvm::ArrayRef<int6
   return at;
 }
 
-/// Neighbouring threads take neighbouring entries.
+/// Neighbouring threads take neighbouring entries. Where the last axis divides the block, a thread keeps its column, and steps
+/// are whole rows.
 void GpuLowering::overEntries(llvm::ArrayRef<int64_t> extents, llvm::function_ref<void(At)> body) {
-  int64_t total = std::accumulate(extents.begin(), extents.end(), int64_t(1), std::multiplies<>());
-  auto loop = scf::ForOp::create(b, loc, threads.thread, constant(total), constant(device.threads));
+  int64_t total = product(extents), columns = extents.empty() ? 1 : extents.back();
+  if (extents.size() == 2 && device.threads % columns == 0) {
+    int64_t step = device.threads / columns;
+    Value row = arith::DivUIOp::create(b, loc, threads.thread, constant(columns));
+    Value column = arith::RemUIOp::create(b, loc, threads.thread, constant(columns));
+    return loop(row, extents[0], step, extents[0] % step == 0, {}, [&](Value r, ValueRange) {
+      body({r, column});
+      return llvm::SmallVector<Value>();
+    }), void();
+  }
+  loop(threads.thread, total, device.threads, total % device.threads == 0, {}, [&](Value entry, ValueRange) {
+    body(unflatten(entry, extents));
+    return llvm::SmallVector<Value>();
+  });
+}
+
+/// From `start` below `end` by `step`, carrying values; `start` is less than `step`. When it `divides`, every thread makes
+/// equally many turns, and few turns become straight code.
+llvm::SmallVector<Value> GpuLowering::loop(Value start, int64_t end, int64_t step, bool divides, ValueRange carried,
+                                           llvm::function_ref<llvm::SmallVector<Value>(Value, ValueRange)> body) {
+  constexpr int64_t kStraight = 16;
+  llvm::SmallVector<Value> values(carried);
+  if (divides && end / step <= kStraight) {
+    for (int64_t i = 0; i < end; i += step)
+      values = body(i ? arith::AddIOp::create(b, loc, start, constant(i)).getResult() : start, values);
+    return values;
+  }
+  auto op = scf::ForOp::create(b, loc, start, constant(end), constant(step), values);
   OpBuilder::InsertionGuard guard(b);
-  b.setInsertionPointToStart(loop.getBody());
-  body(unflatten(loop.getInductionVar(), extents));
+  b.setInsertionPointToStart(op.getBody());
+  values = body(op.getInductionVar(), op.getRegionIterArgs());
+  if (!values.empty())
+    scf::YieldOp::create(b, loc, values);
+  return llvm::SmallVector<Value>(op.getResults());
 }
 
 Value GpuLowering::read(Value tensor, AffineMap map, At at) {
@@ -90,6 +144,10 @@ Value GpuLowering::emitGeneric(linalg::GenericOp op, At at, const Values &values
       inside.map(result, emitExp2Scaled(b, loc, operand(0), operand(1)));
     else if (isa<phi::LdexpOp>(inner))
       inside.map(result, emitLdexp(b, loc, operand(0), operand(1)));
+    else if (Value fast = emitFast(inner, llvm::map_to_vector(inner.getOperands(), [&](Value x) {
+               return inside.lookupOrDefault(x);
+             })))
+      inside.map(result, fast);
     else
       b.clone(inner, inside);
   }
@@ -102,10 +160,22 @@ void GpuLowering::emitBody(const Cluster &cluster, At at, Values &values) {
       values[generic.getResult(0)] = emitGeneric(generic, at, values);
 }
 
-void GpuLowering::storeResults(const Cluster &cluster, At at, const Values &values) {
-  for (Operation *op : cluster.ops)
-    if (Value result = op->getResult(0); !isa<linalg::ReduceOp>(op) && cluster.isStored(result))
-      store(values.lookup(result), placeOf(result), at);
+/// Entries at several places: those of one result together, and its 16-bit numbers after it, so that neighbours are one access.
+void GpuLowering::storeResults(const Cluster &cluster, llvm::ArrayRef<llvm::SmallVector<Value>> at,
+                               llvm::ArrayRef<Values> values) {
+  for (Operation *op : cluster.ops) {
+    Value result = op->getResult(0);
+    if (isa<linalg::ReduceOp>(op) || !cluster.isStored(result))
+      continue;
+    Place place = placeOf(result);
+    for (auto [entry, known] : llvm::zip(at, values))
+      memory.store(known.lookup(result), entryAddress(place, entry));
+    if (!copies.contains(place.base))
+      continue;
+    Place copy = copyOf(place);
+    for (auto [entry, known] : llvm::zip(at, values))
+      memory.store(narrowed(known.lookup(result), copy.element), entryAddress(copy, entry));
+  }
 }
 
 static bool isSum(linalg::ReduceOp op) { return isa<arith::AddFOp>(op.getCombiner().front().front()); }
@@ -123,28 +193,74 @@ Value GpuLowering::neutral(linalg::ReduceOp op) {
       b, loc, FloatAttr::get(getElementTypeOrSelf(op->getResult(0)), splatOf(op.getInits()[0]).value()));
 }
 
-/// The same value in every lane, combined in pairs, then pairs of pairs.
-Value GpuLowering::acrossWarp(Value value, llvm::function_ref<Value(Value, Value)> combine) {
-  for (int distance = Device::kWarp / 2; distance; distance /= 2)
-    value = combine(value, threads.exchange(value, distance));
+/// How the lanes of a warp share sums: `lanes` of them an entry, so that all threads of the block have work. They are
+/// neighbours when neighbours read neighbouring terms, else those of one entry lie a stride apart.
+GpuLowering::Team GpuLowering::teamFor(int64_t entries, bool termsAreNeighbours) {
+  Team team{Device::kWarp, termsAreNeighbours, {}, {}};
+  while (team.lanes > 1 && entries * team.lanes > device.threads)
+    team.lanes /= 2;
+  Value entriesOfWarp = constant(Device::kWarp / team.lanes), lanes = constant(team.lanes);
+  team.entry = termsAreNeighbours ? arith::DivUIOp::create(b, loc, threads.lane, lanes).getResult()
+                                  : arith::RemUIOp::create(b, loc, threads.lane, entriesOfWarp).getResult();
+  team.part = termsAreNeighbours ? arith::RemUIOp::create(b, loc, threads.lane, lanes).getResult()
+                                 : arith::DivUIOp::create(b, loc, threads.lane, entriesOfWarp).getResult();
+  return team;
+}
+
+/// The same value in every lane of a team, combined in pairs, then pairs of pairs.
+Value GpuLowering::acrossTeam(const Team &team, Value value, llvm::function_ref<Value(Value, Value)> combine) {
+  const int stride = team.areNeighbours ? 1 : Device::kWarp / team.lanes;
+  for (int distance = team.lanes / 2; distance; distance /= 2)
+    value = combine(value, threads.exchange(value, distance * stride));
   return value;
 }
 
-void GpuLowering::ifFirstLane(llvm::function_ref<void()> body) {
-  Value isFirst = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::eq, threads.lane, constant(0));
+/// A team for each entry. Lanes without an entry go along for the exchanges: `exists` is false there; it is null where all
+/// have one.
+void GpuLowering::overTeams(llvm::ArrayRef<int64_t> extents, bool termsAreNeighbours,
+                            llvm::function_ref<void(const Team &, At, Value)> body) {
+  const int64_t entries = product(extents);
+  const Team team = teamFor(entries, termsAreNeighbours);
+  const int64_t ofWarp = Device::kWarp / team.lanes, step = device.warps() * ofWarp;
+  Value first = arith::MulIOp::create(b, loc, threads.warp, constant(ofWarp));
+  loop(first, entries, step, entries % step == 0, {}, [&](Value base, ValueRange) {
+    Value entry = arith::AddIOp::create(b, loc, base, team.entry), exists;
+    if (entries % ofWarp)
+      exists = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::ult, entry, constant(entries));
+    body(team, unflatten(entry, extents), exists);
+    return llvm::SmallVector<Value>();
+  });
+}
+
+/// The sums of a team's part: `term` gives the next values of `starts` at a term.
+llvm::SmallVector<Value> GpuLowering::sumParts(const Team &team, int64_t terms, Value exists, ValueRange starts,
+                                               llvm::function_ref<llvm::SmallVector<Value>(Value, ValueRange)> term) {
+  if (!exists)
+    return loop(team.part, terms, team.lanes, terms % team.lanes == 0, starts, term);
+  Value end = arith::SelectOp::create(b, loc, exists, constant(terms), constant(0));
+  auto op = scf::ForOp::create(b, loc, team.part, end, constant(team.lanes), starts);
+  OpBuilder::InsertionGuard guard(b);
+  b.setInsertionPointToStart(op.getBody());
+  scf::YieldOp::create(b, loc, term(op.getInductionVar(), op.getRegionIterArgs()));
+  return llvm::SmallVector<Value>(op.getResults());
+}
+
+/// In one lane of a team, if its entry exists.
+void GpuLowering::ifFirst(const Team &team, Value exists, llvm::function_ref<void()> body) {
+  Value isFirst = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::eq, team.part, constant(0));
+  if (exists)
+    isFirst = arith::AndIOp::create(b, loc, isFirst, exists);
   auto branch = scf::IfOp::create(b, loc, isFirst, /*withElseRegion=*/false);
   OpBuilder::InsertionGuard guard(b);
   b.setInsertionPoint(branch.thenYield());
   body();
 }
 
-/// A warp for each entry of the result; its lanes go along the axis that is summed.
 void GpuLowering::emitReductions(const Cluster &cluster) {
   llvm::SmallVector<int64_t> outer;
   for (auto [dim, extent] : llvm::enumerate(cluster.extents))
     if (int(dim) != cluster.reduced)
       outer.push_back(extent);
-  int64_t total = std::accumulate(outer.begin(), outer.end(), int64_t(1), std::multiplies<>());
   llvm::SmallVector<linalg::ReduceOp> sums;
   llvm::SmallVector<Value> starts;
   for (Operation *op : cluster.ops)
@@ -152,34 +268,30 @@ void GpuLowering::emitReductions(const Cluster &cluster) {
       sums.push_back(reduce);
       starts.push_back(neutral(reduce));
     }
-  auto items = scf::ForOp::create(b, loc, threads.warp, constant(total), constant(device.warps()));
-  OpBuilder::InsertionGuard guard(b);
-  b.setInsertionPointToStart(items.getBody());
-  llvm::SmallVector<Value> place = unflatten(items.getInductionVar(), outer);
-  auto along = scf::ForOp::create(b, loc, threads.lane, constant(cluster.extents[cluster.reduced]),
-                                  constant(Device::kWarp), starts);
-  {
-    OpBuilder::InsertionGuard inside(b);
-    b.setInsertionPointToStart(along.getBody());
-    llvm::SmallVector<Value> at(place);
-    at.insert(at.begin() + cluster.reduced, along.getInductionVar());
-    Values values;
-    emitBody(cluster, at, values);
-    storeResults(cluster, at, values);
-    llvm::SmallVector<Value> next;
-    AffineMap identity = b.getMultiDimIdentityMap(cluster.extents.size());
-    for (auto [op, running] : llvm::zip(sums, along.getRegionIterArgs())) {
-      Value input = op.getInputs()[0], known = values.lookup(input);
-      next.push_back(combine(op, running, known ? known : read(input, identity, at)));
-    }
-    scf::YieldOp::create(b, loc, next);
-  }
-  llvm::SmallVector<Value> totals;
-  for (auto [op, partial] : llvm::zip(sums, along.getResults()))
-    totals.push_back(acrossWarp(partial, [&](Value x, Value y) { return combine(op, x, y); }));
-  ifFirstLane([&] {
-    for (auto [op, sum] : llvm::zip(sums, totals))
-      store(sum, placeOf(op->getResult(0)), place);
+  const int64_t terms = cluster.extents[cluster.reduced];
+  AffineMap identity = b.getMultiDimIdentityMap(cluster.extents.size());
+  bool isLast = cluster.reduced + 1 == int(cluster.extents.size());
+  overTeams(outer, isLast, [&](const Team &team, At place, Value exists) {
+    llvm::SmallVector<Value> totals =
+        sumParts(team, terms, exists, starts, [&](Value term, ValueRange running) {
+          llvm::SmallVector<Value> at(place);
+          at.insert(at.begin() + cluster.reduced, term);
+          Values values;
+          emitBody(cluster, at, values);
+          storeResults(cluster, {at}, {values});
+          llvm::SmallVector<Value> next;
+          for (auto [op, sum] : llvm::zip(sums, running)) {
+            Value input = op.getInputs()[0], known = values.lookup(input);
+            next.push_back(combine(op, sum, known ? known : read(input, identity, at)));
+          }
+          return next;
+        });
+    for (auto [op, total] : llvm::zip(sums, totals))
+      total = acrossTeam(team, total, [&](Value x, Value y) { return combine(op, x, y); });
+    ifFirst(team, exists, [&] {
+      for (auto [op, total] : llvm::zip(sums, totals))
+        store(total, placeOf(op->getResult(0)), place);
+    });
   });
 }
 

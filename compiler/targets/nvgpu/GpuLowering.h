@@ -26,9 +26,6 @@ private:
   void beginStep() override { threads.barrier(); }
   void fillPlace(const Place &place, double number) override;
   void copyPlace(const Place &from, const Place &to) override;
-  void lowerLoad(phi::LoadRowsOp op) override;
-  void lowerStore(phi::StoreRowsOp op) override;
-  mlir::Value rowEntry(mlir::Value operand, mlir::Value row, mlir::Value column);
   mlir::Value widened(mlir::Value x, mlir::Type element);
   mlir::Value narrowed(mlir::Value x, mlir::Type stored);
   using At = llvm::ArrayRef<mlir::Value>;
@@ -37,21 +34,49 @@ private:
   void store(mlir::Value value, const Place &place, At at);
   Place copyOf(const Place &place) const;
 
+  // RowCopies.cpp: between operands and tiles.
+  void lowerLoad(phi::LoadRowsOp op) override;
+  void lowerStore(phi::StoreRowsOp op) override;
+  mlir::Value rowsAreAligned(mlir::Value operand, mlir::Value rowStride, mlir::Value columnStride);
+  int64_t vectorOf(mlir::Value operand, const Place &tile) const;
+  mlir::Value rowEntry(mlir::Value operand, mlir::Value row, mlir::Value column);
+  void overRows(mlir::Value operand, const Place &tile, llvm::function_ref<void(At, int64_t)> body);
+  void storeVector(mlir::Value numbers, const Place &to, At at);
+
   // GpuClusters.cpp: entries over threads, sums over warps.
   using Values = llvm::DenseMap<mlir::Value, mlir::Value>;
   void lowerCluster(const Cluster &cluster) override;
   void makePlaces(const Cluster &cluster);
   void overEntries(llvm::ArrayRef<int64_t> extents, llvm::function_ref<void(At)> body);
   llvm::SmallVector<mlir::Value> unflatten(mlir::Value entry, llvm::ArrayRef<int64_t> extents);
+  void emitEntries(const Cluster &cluster);
   void emitReductions(const Cluster &cluster);
   mlir::Value neutral(mlir::linalg::ReduceOp op);
   mlir::Value combine(mlir::linalg::ReduceOp op, mlir::Value running, mlir::Value next);
-  mlir::Value acrossWarp(mlir::Value value, llvm::function_ref<mlir::Value(mlir::Value, mlir::Value)> combine);
-  void ifFirstLane(llvm::function_ref<void()> body);
+  llvm::SmallVector<mlir::Value>
+  loop(mlir::Value start, int64_t end, int64_t step, bool divides, mlir::ValueRange carried,
+       llvm::function_ref<llvm::SmallVector<mlir::Value>(mlir::Value, mlir::ValueRange)> body);
+  /// Lanes of a warp that sum the terms of one entry together.
+  struct Team {
+    int lanes;
+    bool areNeighbours;
+    mlir::Value entry, part; ///< index: which of the warp's entries, and which of its lanes
+  };
+  Team teamFor(int64_t entries, bool termsAreNeighbours);
+  mlir::Value acrossTeam(const Team &team, mlir::Value value,
+                         llvm::function_ref<mlir::Value(mlir::Value, mlir::Value)> combine);
+  void overTeams(llvm::ArrayRef<int64_t> extents, bool termsAreNeighbours,
+                 llvm::function_ref<void(const Team &, At, mlir::Value)> body);
+  llvm::SmallVector<mlir::Value>
+  sumParts(const Team &team, int64_t terms, mlir::Value exists, mlir::ValueRange starts,
+           llvm::function_ref<llvm::SmallVector<mlir::Value>(mlir::Value, mlir::ValueRange)> term);
+  void ifFirst(const Team &team, mlir::Value exists, llvm::function_ref<void()> body);
   void emitBody(const Cluster &cluster, At at, Values &values);
   mlir::Value emitGeneric(mlir::linalg::GenericOp op, At at, const Values &values);
+  mlir::Value emitFast(mlir::Operation &op, mlir::ValueRange operands); // FastMath.cpp
   mlir::Value read(mlir::Value tensor, mlir::AffineMap map, At at);
-  void storeResults(const Cluster &cluster, At at, const Values &values);
+  void storeResults(const Cluster &cluster, llvm::ArrayRef<llvm::SmallVector<mlir::Value>> at,
+                    llvm::ArrayRef<Values> values);
 
   // Products.cpp: contractions.
   /// Entry (i, j) of a contraction is the sum over k of left(i, k) right(j, k).
@@ -84,6 +109,7 @@ private:
   Threads threads;
   const Products products;
   llvm::DenseMap<mlir::Value, mlir::Value> columnStrides; ///< of operands that are read by rows
+  llvm::DenseMap<mlir::Value, mlir::Value> isAligned;     ///< whether whole vectors of their rows may be read: i1
   llvm::DenseMap<mlir::Value, mlir::Type> stored;         ///< their elements in memory
   Allocations allocations;
   llvm::DenseMap<mlir::Value, mlir::Value> copies; ///< of an allocation, by its base: 16-bit numbers at the same indices

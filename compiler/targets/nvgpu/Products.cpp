@@ -53,36 +53,37 @@ Value GpuLowering::startOf(linalg::ContractOp op, At at, const Values &values, V
       .getResult(0);
 }
 
-/// A warp for each entry; its lanes go along the products.
+/// A team of lanes for each entry.
 void GpuLowering::emitDots(const Cluster &cluster) {
-  int64_t total = std::accumulate(cluster.extents.begin(), cluster.extents.end(), int64_t(1), std::multiplies<>());
-  auto items = scf::ForOp::create(b, loc, threads.warp, constant(total), constant(device.warps()));
-  OpBuilder::InsertionGuard guard(b);
-  b.setInsertionPointToStart(items.getBody());
-  llvm::SmallVector<Value> at = unflatten(items.getInductionVar(), cluster.extents);
-  Values values;
-  for (linalg::ContractOp op : cluster.contractions()) {
-    llvm::SmallVector<AffineMap> maps = op.getIndexingMapsArray();
-    Value left = op.getInputs()[0], right = op.getInputs()[1];
-    int64_t products =
-        cast<RankedTensorType>(left.getType()).getDimSize(axisOf(maps[0], cluster.extents.size()));
-    Value zero = arith::ConstantOp::create(b, loc, b.getZeroAttr(getElementTypeOrSelf(left)));
-    auto along =
-        scf::ForOp::create(b, loc, threads.lane, constant(products), constant(Device::kWarp), ValueRange{zero});
-    {
-      OpBuilder::InsertionGuard inside(b);
-      b.setInsertionPointToStart(along.getBody());
-      llvm::SmallVector<Value> here(at);
-      here.push_back(along.getInductionVar());
-      Value next = math::FmaOp::create(b, loc, read(left, maps[0], here), read(right, maps[1], here),
-                                       along.getRegionIterArgs()[0]);
-      scf::YieldOp::create(b, loc, next);
+  linalg::ContractOp first = cluster.contractions().front();
+  AffineMap map = first.getIndexingMapsArray()[0];
+  const unsigned dim = cluster.extents.size();
+  const bool termsAreNeighbours = axisOf(map, dim) + 1 == int(map.getNumResults());
+  overTeams(cluster.extents, termsAreNeighbours, [&](const Team &team, At at, Value exists) {
+    Values values;
+    llvm::SmallVector<std::pair<Value, Value>> sums;
+    for (linalg::ContractOp op : cluster.contractions()) {
+      llvm::SmallVector<AffineMap> maps = op.getIndexingMapsArray();
+      Value left = op.getInputs()[0], right = op.getInputs()[1];
+      Value zero = arith::ConstantOp::create(b, loc, b.getZeroAttr(getElementTypeOrSelf(left)));
+      int64_t terms = cast<RankedTensorType>(left.getType()).getDimSize(axisOf(maps[0], dim));
+      Value part = sumParts(team, terms, exists, zero, [&](Value term, ValueRange running) {
+        llvm::SmallVector<Value> here(at);
+        here.push_back(term);
+        Value next = math::FmaOp::create(b, loc, read(left, maps[0], here), read(right, maps[1], here), running[0]);
+        return llvm::SmallVector<Value>{next};
+      })[0];
+      auto add = [&](Value x, Value y) { return arith::AddFOp::create(b, loc, x, y).getResult(); };
+      sums.push_back({op->getResult(0), acrossTeam(team, part, add)});
     }
-    auto add = [&](Value x, Value y) { return arith::AddFOp::create(b, loc, x, y).getResult(); };
-    values[op->getResult(0)] = add(startOf(op, at, values), acrossWarp(along.getResult(0), add));
-  }
-  emitBody(cluster, at, values);
-  ifFirstLane([&] { storeResults(cluster, at, values); });
+    // One lane goes on: what it reads it may also write.
+    ifFirst(team, exists, [&] {
+      for (auto [op, sum] : llvm::zip(cluster.contractions(), sums))
+        values[sum.first] = arith::AddFOp::create(b, loc, startOf(op, at, values), sum.second);
+      emitBody(cluster, at, values);
+      storeResults(cluster, {llvm::SmallVector<Value>(at)}, {values});
+    });
+  });
 }
 
 /// The largest tile of which every warp gets one; a fragment of the left side serves all columns, one of the right all rows.
@@ -99,12 +100,12 @@ void GpuLowering::emitMatrices(const Cluster &cluster) {
   WarpTile tile = chooseTile(cluster.extents);
   int64_t down = llvm::divideCeil(cluster.extents[0], tile.rows()),
           across = llvm::divideCeil(cluster.extents[1], tile.columns());
-  auto tiles = scf::ForOp::create(b, loc, threads.warp, constant(down * across), constant(device.warps()));
-  OpBuilder::InsertionGuard guard(b);
-  b.setInsertionPointToStart(tiles.getBody());
-  llvm::SmallVector<Value> at = unflatten(tiles.getInductionVar(), {down, across});
-  emitTile(cluster, tile, arith::MulIOp::create(b, loc, at[0], constant(tile.rows())),
-           arith::MulIOp::create(b, loc, at[1], constant(tile.columns())));
+  loop(threads.warp, down * across, device.warps(), down * across % device.warps() == 0, {}, [&](Value number, ValueRange) {
+    llvm::SmallVector<Value> at = unflatten(number, {down, across});
+    emitTile(cluster, tile, arith::MulIOp::create(b, loc, at[0], constant(tile.rows())),
+             arith::MulIOp::create(b, loc, at[1], constant(tile.columns())));
+    return llvm::SmallVector<Value>();
+  });
 }
 
 /// Whether a value carries sums over many tokens, whose range nothing bounds.
@@ -207,15 +208,12 @@ void GpuLowering::emitTile(const Cluster &cluster, const WarpTile &tile, Value r
                                                                       WarpTile::kEntries));
     };
     int64_t whole = operands.products / fragments.depth() * fragments.depth();
-    if (whole) {
-      auto loop = scf::ForOp::create(b, loc, constant(0), constant(whole), constant(fragments.depth()), sums);
-      OpBuilder::InsertionGuard guard(b);
-      b.setInsertionPointToStart(loop.getBody());
-      sums.assign(loop.getRegionIterArgs().begin(), loop.getRegionIterArgs().end());
-      step(loop.getInductionVar(), false);
-      scf::YieldOp::create(b, loc, sums);
-      sums.assign(loop.getResults().begin(), loop.getResults().end());
-    }
+    if (whole)
+      sums = loop(constant(0), whole, fragments.depth(), true, sums, [&](Value k, ValueRange running) {
+        sums.assign(running.begin(), running.end());
+        step(k, false);
+        return sums;
+      });
     if (whole < operands.products)
       step(constant(whole), true);
     for (auto [known, sum] : llvm::zip(values, sums))
@@ -224,15 +222,13 @@ void GpuLowering::emitTile(const Cluster &cluster, const WarpTile &tile, Value r
   if (isWhole) {
     for (auto [entry, known] : llvm::zip(at, values))
       emitBody(cluster, entry, known);
-    for (auto [entry, known] : llvm::zip(at, values))
-      storeResults(cluster, entry, known);
-    return;
+    return storeResults(cluster, at, values);
   }
   for (auto [entry, known] : llvm::zip(at, values)) {
     OpBuilder::InsertionGuard guard(b);
     b.setInsertionPoint(scf::IfOp::create(b, loc, exists(entry), /*withElseRegion=*/false).thenYield());
     emitBody(cluster, entry, known);
-    storeResults(cluster, entry, known);
+    storeResults(cluster, {entry}, {known});
   }
 }
 

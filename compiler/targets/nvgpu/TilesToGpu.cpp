@@ -6,6 +6,7 @@
 #include "compiler/targets/nvgpu/KernelAbi.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "llvm/ADT/StringSwitch.h"
 
 using namespace mlir;
@@ -63,6 +64,7 @@ void GpuLowering::bindArguments() {
     }
     rowOperands[operand] = {address, asIndex(argument(at + 3))};
     columnStrides[operand] = asIndex(argument(at + 4));
+    isAligned[operand] = rowsAreAligned(operand, argument(at + 3), argument(at + 4));
   }
 }
 
@@ -187,52 +189,6 @@ void GpuLowering::fillPlace(const Place &place, double number) {
 void GpuLowering::copyPlace(const Place &from, const Place &to) {
   beginStep();
   overEntries(to.sizes, [&](At at) { store(load(from, at), to, at); });
-}
-
-/// The address of an entry of an operand's rows; a row that is one number has no column.
-Value GpuLowering::rowEntry(Value operand, Value row, Value column) {
-  Value address = rowAddress(rowOperands.find(operand)->second, stored.lookup(operand), row);
-  if (!column)
-    return address;
-  auto wide = [&](Value x) { return arith::IndexCastOp::create(b, loc, b.getI64Type(), x).getResult(); };
-  Value offset = arith::MulIOp::create(b, loc, wide(column), wide(columnStrides.lookup(operand)));
-  return memory.move(address, stored.lookup(operand), offset);
-}
-
-void GpuLowering::lowerLoad(phi::LoadRowsOp op) {
-  Place to = placeOf(op.getResult());
-  Value first = scalars.lookupOrDefault(op.getFirst()), valid = scalars.lookupOrDefault(op.getValid());
-  beginStep();
-  overEntries(to.sizes, [&](At at) {
-    Value exists = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::ult, at[0], valid);
-    auto branch = scf::IfOp::create(
-        b, loc, exists,
-        [&](OpBuilder &, Location) {
-          Value row = arith::AddIOp::create(b, loc, at[0], first);
-          Value address = rowEntry(op.getSource(), row, at.size() > 1 ? at[1] : Value());
-          Value entry = memory.load(address, stored.lookup(op.getSource()));
-          scf::YieldOp::create(b, loc, widened(entry, to.element));
-        },
-        [&](OpBuilder &, Location) {
-          scf::YieldOp::create(b, loc, arith::ConstantOp::create(b, loc, b.getZeroAttr(to.element)).getResult());
-        });
-    store(branch.getResult(0), to, at);
-  });
-}
-
-void GpuLowering::lowerStore(phi::StoreRowsOp op) {
-  Place from = placeOf(op.getTile());
-  Value first = scalars.lookupOrDefault(op.getFirst()), valid = scalars.lookupOrDefault(op.getValid());
-  beginStep();
-  overEntries(from.sizes, [&](At at) {
-    Value exists = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::ult, at[0], valid);
-    auto branch = scf::IfOp::create(b, loc, exists, /*withElseRegion=*/false);
-    OpBuilder::InsertionGuard guard(b);
-    b.setInsertionPoint(branch.thenYield());
-    Value row = arith::AddIOp::create(b, loc, at[0], first);
-    Value address = rowEntry(op.getTarget(), row, at.size() > 1 ? at[1] : Value());
-    memory.store(narrowed(load(from, at), stored.lookup(op.getTarget())), address);
-  });
 }
 
 } // namespace yaglom::compiler::nvgpu

@@ -1,0 +1,146 @@
+// Between the rows of operands and tiles: 16 bytes a thread where the caller's memory allows it.
+// SPDX-License-Identifier: Apache-2.0
+#include "compiler/targets/nvgpu/GpuLowering.h"
+
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
+
+using namespace mlir;
+
+namespace yaglom::compiler::nvgpu {
+
+static constexpr int64_t kVectorBytes = 16;
+
+static int64_t bytesOf(Type element) { return element.getIntOrFloatBitWidth() / 8; }
+
+/// Whether rows are dense and each begins at a multiple of 16 bytes; the strides count elements.
+Value GpuLowering::rowsAreAligned(Value operand, Value rowStride, Value columnStride) {
+  auto number = [&](int64_t x) { return arith::ConstantIntOp::create(b, loc, x, 64).getResult(); };
+  Value bytes = arith::MulIOp::create(b, loc, rowStride, number(bytesOf(stored.lookup(operand))));
+  Value address = LLVM::PtrToIntOp::create(b, loc, b.getI64Type(), rowOperands.find(operand)->second.base);
+  Value rest = arith::AndIOp::create(b, loc, arith::OrIOp::create(b, loc, bytes, address), number(kVectorBytes - 1));
+  auto equals = [&](Value x, int64_t y) {
+    return arith::CmpIOp::create(b, loc, arith::CmpIPredicate::eq, x, number(y)).getResult();
+  };
+  return arith::AndIOp::create(b, loc, equals(rest, 0), equals(columnStride, 1));
+}
+
+/// Entries of an operand that a thread copies at once; 1 where a tile's rows are no whole vectors.
+int64_t GpuLowering::vectorOf(Value operand, const Place &tile) const {
+  const int64_t entries = kVectorBytes / bytesOf(stored.lookup(operand));
+  const bool fits = tile.sizes.size() == 2 && tile.strides[1] == 1 && tile.sizes[1] % entries == 0 &&
+                    tile.strides[0] % entries == 0 && tile.offset % entries == 0;
+  return fits ? entries : 1;
+}
+
+/// The address of an entry of an operand's rows; a row that is one number has no column.
+Value GpuLowering::rowEntry(Value operand, Value row, Value column) {
+  Value address = rowAddress(rowOperands.find(operand)->second, stored.lookup(operand), row);
+  if (!column)
+    return address;
+  auto wide = [&](Value x) { return arith::IndexCastOp::create(b, loc, b.getI64Type(), x).getResult(); };
+  Value offset = arith::MulIOp::create(b, loc, wide(column), wide(columnStrides.lookup(operand)));
+  return memory.move(address, stored.lookup(operand), offset);
+}
+
+/// `body` for each entry of a tile, or each vector of entries, of the rows that exist.
+void GpuLowering::overRows(Value operand, const Place &tile, llvm::function_ref<void(At, int64_t)> body) {
+  const int64_t vector = vectorOf(operand, tile);
+  if (vector == 1)
+    return overEntries(tile.sizes, [&](At at) { body(at, 1); });
+  auto branch = scf::IfOp::create(b, loc, isAligned.lookup(operand), /*withElseRegion=*/true);
+  OpBuilder::InsertionGuard guard(b);
+  b.setInsertionPoint(branch.thenYield());
+  overEntries({tile.sizes[0], tile.sizes[1] / vector}, [&](At at) {
+    body({at[0], arith::MulIOp::create(b, loc, at[1], constant(vector))}, vector);
+  });
+  b.setInsertionPoint(branch.elseYield());
+  overEntries(tile.sizes, [&](At at) { body(at, 1); });
+}
+
+/// A number or a vector of numbers of this element type.
+static Type shaped(Type element, int64_t entries) {
+  return entries == 1 ? element : Type(VectorType::get({entries}, element));
+}
+
+void GpuLowering::lowerLoad(phi::LoadRowsOp op) {
+  Place to = placeOf(op.getResult());
+  Type element = stored.lookup(op.getSource());
+  Value first = scalars.lookupOrDefault(op.getFirst()), valid = scalars.lookupOrDefault(op.getValid());
+  beginStep();
+  overRows(op.getSource(), to, [&](At at, int64_t entries) {
+    Type type = shaped(element, entries);
+    Value exists = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::ult, at[0], valid);
+    auto branch = scf::IfOp::create(
+        b, loc, exists,
+        [&](OpBuilder &, Location) {
+          Value row = arith::AddIOp::create(b, loc, at[0], first);
+          // The columns of a vector lie side by side.
+          Value address = rowEntry(op.getSource(), row, entries == 1 && at.size() > 1 ? at[1] : Value());
+          if (entries > 1)
+            address = memory.move(address, element, arith::IndexCastOp::create(b, loc, b.getI64Type(), at[1]));
+          scf::YieldOp::create(b, loc, LLVM::LoadOp::create(b, loc, type, address, entries * bytesOf(element)).getResult());
+        },
+        [&](OpBuilder &, Location) {
+          scf::YieldOp::create(b, loc, arith::ConstantOp::create(b, loc, b.getZeroAttr(type)).getResult());
+        });
+    storeVector(branch.getResult(0), to, at);
+  });
+}
+
+/// Numbers as they lie in memory, to a tile and to the 16-bit numbers beside it.
+void GpuLowering::storeVector(Value numbers, const Place &to, At at) {
+  auto type = dyn_cast<VectorType>(numbers.getType());
+  if (!type)
+    return store(widened(numbers, to.element), to, at);
+  Value wide = widened(numbers, VectorType::get(type.getShape(), to.element));
+  const int64_t entries = type.getNumElements(), part = kVectorBytes / bytesOf(to.element);
+  Value address = entryAddress(to, at);
+  for (int64_t i = 0; i < entries; i += part) {
+    Value piece = wide;
+    if (part < entries)
+      piece = vector::ExtractStridedSliceOp::create(b, loc, wide, llvm::ArrayRef<int64_t>{i},
+                                                    llvm::ArrayRef<int64_t>{part}, llvm::ArrayRef<int64_t>{1});
+    LLVM::StoreOp::create(b, loc, piece, memory.move(address, to.element, i), kVectorBytes);
+  }
+  if (!copies.contains(to.base))
+    return;
+  Place copy = copyOf(to);
+  Value narrow = narrowed(type.getElementType() == copy.element ? numbers : wide,
+                          VectorType::get(type.getShape(), copy.element));
+  LLVM::StoreOp::create(b, loc, narrow, entryAddress(copy, at), entries * bytesOf(copy.element));
+}
+
+void GpuLowering::lowerStore(phi::StoreRowsOp op) {
+  Place from = placeOf(op.getTile());
+  Type element = stored.lookup(op.getTarget());
+  Value first = scalars.lookupOrDefault(op.getFirst()), valid = scalars.lookupOrDefault(op.getValid());
+  beginStep();
+  overRows(op.getTarget(), from, [&](At at, int64_t entries) {
+    Value exists = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::ult, at[0], valid);
+    auto branch = scf::IfOp::create(b, loc, exists, /*withElseRegion=*/false);
+    OpBuilder::InsertionGuard guard(b);
+    b.setInsertionPoint(branch.thenYield());
+    Value row = arith::AddIOp::create(b, loc, at[0], first);
+    Value address = rowEntry(op.getTarget(), row, entries == 1 && at.size() > 1 ? at[1] : Value());
+    if (entries == 1)
+      return memory.store(narrowed(load(from, at), element), address);
+    address = memory.move(address, element, arith::IndexCastOp::create(b, loc, b.getI64Type(), at[1]));
+    const int64_t part = kVectorBytes / bytesOf(from.element);
+    auto type = VectorType::get({entries}, from.element);
+    Value numbers = arith::ConstantOp::create(b, loc, b.getZeroAttr(type));
+    Value source = entryAddress(from, at);
+    for (int64_t i = 0; i < entries; i += part) {
+      Value piece = LLVM::LoadOp::create(b, loc, VectorType::get({std::min(part, entries)}, from.element),
+                                         memory.move(source, from.element, i), kVectorBytes);
+      numbers = part >= entries ? piece
+                                : vector::InsertStridedSliceOp::create(b, loc, piece, numbers,
+                                                                       llvm::ArrayRef<int64_t>{i},
+                                                                       llvm::ArrayRef<int64_t>{1})
+                                      .getResult();
+    }
+    LLVM::StoreOp::create(b, loc, narrowed(numbers, shaped(element, entries)), address, kVectorBytes);
+  });
+}
+
+} // namespace yaglom::compiler::nvgpu
