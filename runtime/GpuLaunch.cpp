@@ -77,7 +77,10 @@ public:
     const auto &module = *static_cast<const Result<emulator::Module> *>(kernel.module->loaded.get());
     if (!module)
       throw Error(fmt::format("internal error: the emulator refuses our PTX: {}", module.error().what()));
-    const Result<emulator::Report> report = emulator::run(*module, launch, buffers, {.threads = threads});
+    emulator::Options options{.threads = threads};
+    if (observer)
+      options.instructionBudget = observer->instructionBudget;
+    const Result<emulator::Report> report = emulator::run(*module, launch, buffers, options);
     if (!report)
       throw Error(fmt::format("internal error: launching '{}': {}", kernel.name, report.error().what()));
     if (observer)

@@ -37,6 +37,7 @@ public:
     emulator::Report report;
   };
   std::vector<Launch> launches;
+  uint64_t instructionBudget = emulator::Options().instructionBudget; ///< of these launches, a block
 
 private:
   EmulatorReports *outer;

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
+#include <cstdlib>
 #include <filesystem>
 #include <numbers>
 
@@ -71,6 +72,11 @@ Kernel compiled(const Spec &spec, const std::string &attention, const CompileOpt
 
 Kernel compiled(const std::string &text, const std::string &attention, const CompileOptions &options) {
   return compiled(Spec::parse(text, "case.phi").value(), attention, options);
+}
+
+Target testedTarget() {
+  const char *name = std::getenv("YAGLOM_TEST_TARGET");
+  return name ? Target::parse(name).value() : Target::host();
 }
 
 CompileOptions options(DType dtype, int64_t d, int64_t e, const Target &target, int64_t chunk) {
@@ -138,7 +144,7 @@ std::vector<double> run(const Kernel &kernel, const Data &data, int threads) {
     refs.push_back(tensor.ref());
   Parameters parameters;
   for (const Parameters::Entry &entry : data.parameters)
-    parameters.set(entry.name, toType(entry.tensor, kernel.dtype()));
+    parameters.set(entry.name, toType(entry.tensor, parameterType(kernel.dtype())));
   Tensor output(kernel.dtype(), shapeOf(infoOf(kernel, "O"), data.sizes));
   // What a kernel leaves out shows.
   for (int64_t i = 0; i < output.size(); ++i)

@@ -44,10 +44,13 @@ struct Data {
   void transform(F f);
 };
 
+/// The host, or what the environment variable YAGLOM_TEST_TARGET names: the same tests for another target.
+Target testedTarget();
+
 Kernel compiled(const Spec &spec, const std::string &attention, const CompileOptions &options);
 /// One attention, in a text; f64 unless `options` say otherwise.
 Kernel compiled(const std::string &text, const std::string &attention, const CompileOptions &options);
-CompileOptions options(DType dtype, int64_t d, int64_t e, const Target &target = Target::host(), int64_t chunk = 0);
+CompileOptions options(DType dtype, int64_t d, int64_t e, const Target &target = testedTarget(), int64_t chunk = 0);
 
 /// Vectors of normal numbers times `scale`, scalars a token uniform in (0, 1), parameters near their initial values.
 /// All are numbers of `dtype`, so that a kernel of that type and the reference see the same.

@@ -4,8 +4,9 @@
 
 namespace yaglom::tests {
 
-Kernel kernelOf(const Golden &golden, DType dtype) {
-  CompileOptions settings = options(dtype, golden.given.at("K").shape.at(3), golden.given.at("V").shape.at(3));
+Kernel kernelOf(const Golden &golden, DType dtype, const Target &target) {
+  CompileOptions settings =
+      options(dtype, golden.given.at("K").shape.at(3), golden.given.at("V").shape.at(3), target);
   for (const auto &[name, value] : golden.instance.dims)
     if (name != "d" && name != "e")
       settings.dims[name] = value;
@@ -29,7 +30,7 @@ Data dataOf(const Golden &golden, const Kernel &kernel, Parameters &drawn) {
   }
   bool noisy = false;
   for (const Parameters::Entry &entry : data.parameters) {
-    drawn.set(entry.name, toType(entry.tensor, kernel.dtype()));
+    drawn.set(entry.name, toType(entry.tensor, parameterType(kernel.dtype())));
     noisy |= entry.name.ends_with(".noise");
   }
   if (noisy)

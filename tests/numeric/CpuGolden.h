@@ -7,8 +7,8 @@
 
 namespace yaglom::tests {
 
-/// The attention of a golden case, compiled for the host.
-Kernel kernelOf(const Golden &golden, DType dtype);
+/// The attention of a golden case, compiled.
+Kernel kernelOf(const Golden &golden, DType dtype, const Target &target = testedTarget());
 
 /// What the golden case gives; draws are made from its noise where it has no draws, and all are in `drawn`.
 Data dataOf(const Golden &golden, const Kernel &kernel, Parameters &drawn);

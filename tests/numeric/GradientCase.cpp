@@ -37,7 +37,7 @@ Gradients backward(const Kernel &kernel, const Data &data, const Tensor &grad, i
     refs.push_back(input.ref());
   Parameters parameters;
   for (const auto &entry : data.parameters)
-    parameters.set(entry.name, toType(entry.tensor, kernel.dtype()));
+    parameters.set(entry.name, toType(entry.tensor, parameterType(kernel.dtype())));
   const Tensor typed = toType(grad, kernel.dtype());
   if (!interval)
     return kernel.backward(refs, parameters, typed.ref(), {.threads = threads});

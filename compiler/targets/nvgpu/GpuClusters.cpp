@@ -108,6 +108,20 @@ llvm::SmallVector<Value> GpuLowering::loop(Value start, int64_t end, int64_t ste
       values = body(i ? arith::AddIOp::create(b, loc, start, constant(i)).getResult() : start, values);
     return values;
   }
+  if (end <= step) { // one turn, of some threads
+    Value has = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::ult, start, constant(end));
+    auto branch = scf::IfOp::create(b, loc, ValueRange(values).getTypes(), has, /*withElseRegion=*/!values.empty());
+    OpBuilder::InsertionGuard guard(b);
+    b.setInsertionPointToStart(branch.thenBlock());
+    llvm::SmallVector<Value> next = body(start, values);
+    if (values.empty())
+      return {};
+    b.setInsertionPointToEnd(branch.thenBlock());
+    scf::YieldOp::create(b, loc, next);
+    b.setInsertionPointToStart(branch.elseBlock());
+    scf::YieldOp::create(b, loc, values);
+    return llvm::SmallVector<Value>(branch.getResults());
+  }
   auto op = scf::ForOp::create(b, loc, start, constant(end), constant(step), values);
   OpBuilder::InsertionGuard guard(b);
   b.setInsertionPointToStart(op.getBody());

@@ -71,6 +71,65 @@ int64_t findRoom(llvm::ArrayRef<Lease> taken, Steps::Span span, int64_t bytes, i
   return offset + bytes <= limit ? offset : -1;
 }
 
+/// What a step reads or writes: bytes of one memory.
+struct Access {
+  const void *memory;
+  int64_t first, end;
+  bool isWrite;
+  bool conflicts(const Access &other) const {
+    return memory == other.memory && (isWrite || other.isWrite) && first < other.end && other.first < end;
+  }
+};
+
+/// Where an address comes from, before anything is added to it.
+Value rootOf(Value address) {
+  while (Operation *op = address.getDefiningOp()) {
+    if (!isa<LLVM::GEPOp, LLVM::AddrSpaceCastOp>(op))
+      break;
+    address = op->getOperand(0);
+  }
+  return address;
+}
+
+/// Removes the barriers that nothing needs: no access since the last one conflicts with one of their steps. Where control flow
+/// begins or ends, a barrier stays.
+void dropBarriers(func::FuncOp code, llvm::function_ref<Access(Value)> bytesAt) {
+  llvm::SmallVector<Operation *> barriers;
+  std::vector<llvm::SmallVector<Access>> steps;
+  code.walk<WalkOrder::PreOrder>([&](Operation *op) {
+    if (Threads::isBarrier(op)) {
+      barriers.push_back(op);
+      steps.emplace_back();
+    }
+    if (steps.empty())
+      return;
+    auto add = [&](Value address, bool isWrite) {
+      Access access = bytesAt(rootOf(address));
+      access.isWrite = isWrite;
+      steps.back().push_back(access);
+    };
+    if (auto load = dyn_cast<LLVM::LoadOp>(op))
+      add(load.getAddr(), false);
+    else if (auto store = dyn_cast<LLVM::StoreOp>(op))
+      add(store.getAddr(), true);
+    else if (auto call = dyn_cast<LLVM::CallIntrinsicOp>(op); call && call.getIntrin().contains("ldmatrix"))
+      add(call.getArgs()[0], false);
+  });
+  llvm::SmallVector<Access> since;
+  Block *block = nullptr;
+  for (auto [barrier, step] : llvm::zip(barriers, steps)) {
+    bool isNeeded = barrier->getBlock() != block;
+    block = barrier->getBlock();
+    for (const Access &now : step)
+      isNeeded |= llvm::any_of(since, [&](const Access &before) { return before.conflicts(now); });
+    if (isNeeded)
+      since.clear();
+    else
+      barrier->erase();
+    llvm::append_range(since, step);
+  }
+}
+
 /// Whether something reads what lies at an address, or at one that is made from it.
 bool isRead(Value address) {
   return llvm::any_of(address.getUsers(), [&](Operation *user) {
@@ -123,6 +182,11 @@ Room placeAllocations(func::FuncOp code, const Allocations &allocations, Value s
     leases.insert(llvm::upper_bound(leases, lease, [](const Lease &x, const Lease &y) { return x.offset < y.offset; }),
                   lease);
   };
+  struct Home {
+    const llvm::SmallVector<Lease> *memory;
+    int64_t offset, bytes;
+  };
+  llvm::DenseMap<Value, Home> homes;
   for (Allocation &allocation : needed) {
     Steps::Span span = steps.of(allocation.base);
     int64_t offset = findRoom(inShared, span, allocation.bytes, device.sharedBytes);
@@ -132,14 +196,24 @@ Room placeAllocations(func::FuncOp code, const Allocations &allocations, Value s
     if (!isShared)
       offset = findRoom(inScratch, span, allocation.bytes, INT64_MAX);
     insert(isShared ? inShared : inScratch, {span, offset, allocation.bytes});
+    homes[allocation.base] = {isShared ? &inShared : &inScratch, offset, allocation.bytes};
     int64_t &end = isShared ? room.sharedBytes : room.scratchBytes;
     end = std::max<int64_t>(end, llvm::alignTo(offset + allocation.bytes, 256));
-    Value address = LLVM::GEPOp::create(b, loc, generic, b.getI8Type(), isShared ? sharedBase : scratch,
-                                        llvm::ArrayRef<LLVM::GEPArg>{int32_t(offset)});
+  }
+  if (!homeless.empty())
+    return room;
+  dropBarriers(code, [&](Value root) -> Access {
+    auto home = homes.find(root);
+    if (home == homes.end())
+      return {root.getAsOpaquePointer(), 0, 1, false}; // an operand of the caller
+    return {home->second.memory, home->second.offset, home->second.offset + home->second.bytes, false};
+  });
+  for (Allocation &allocation : needed) {
+    const Home &home = homes.find(allocation.base)->second;
+    Value address = LLVM::GEPOp::create(b, loc, generic, b.getI8Type(), home.memory == &inShared ? sharedBase : scratch,
+                                        llvm::ArrayRef<LLVM::GEPArg>{int32_t(home.offset)});
     allocation.base.replaceAllUsesWith(address);
-    // The operation stays where someone asks for homeless ones by it.
-    if (!llvm::is_contained(homeless, allocation.base))
-      allocation.base.getDefiningOp()->erase();
+    allocation.base.getDefiningOp()->erase();
   }
   return room;
 }
