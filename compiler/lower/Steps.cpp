@@ -138,12 +138,14 @@ void TileLowering::lowerFor(scf::ForOp op, const Clusters &clusters) {
     places[argument] = carried.back();
   }
   auto scalar = [&](Value x) { return scalars.lookup(x); };
+  beginLoop(op);
   auto loop = scf::ForOp::create(b, loc, scalar(op.getLowerBound()), scalar(op.getUpperBound()), scalar(op.getStep()));
   scalars.map(op.getInductionVar(), loop.getInductionVar());
   OpBuilder::InsertionGuard guard(b);
   b.setInsertionPointToStart(loop.getBody());
   Clusters inner(*op.getBody(), sumsProducts());
   claimYields(op.getRegionIterArgs(), op.getYieldedValues(), carried, inner);
+  beginTurn(op);
   lowerBlock(*op.getBody(), inner);
   settle(op.getYieldedValues(), carried);
 }

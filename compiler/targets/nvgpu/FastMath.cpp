@@ -17,9 +17,7 @@ namespace yaglom::compiler::nvgpu {
 /// relative and 2^-24 |x| from the product; log and log2 2^-22 absolute beside 1, relative elsewhere
 /// (PTX ISA, "Floating Point Instructions").
 Value GpuLowering::emitFast(Operation &op, ValueRange operands) {
-  if (products != Products::Half && products != Products::BFloat)
-    return {};
-  if (op.getNumOperands() != 1 || !op.getResult(0).getType().isF32())
+  if (!isHalf() || op.getNumOperands() != 1 || !op.getResult(0).getType().isF32())
     return {};
   Value x = operands[0];
   Type type = x.getType();

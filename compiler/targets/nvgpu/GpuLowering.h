@@ -20,6 +20,8 @@ private:
   // TilesToGpu.cpp: arguments, memory, and steps that copy.
   void bindArguments();
   void copyMatrices();
+  bool isHalf() const { return products == Products::Half || products == Products::BFloat; }
+  Place layout(mlir::RankedTensorType type, unsigned lane, bool dense) const;
   Place allocate(mlir::RankedTensorType type, unsigned lane, bool dense) override;
   unsigned laneOf(mlir::Value value) override;
   bool sumsProducts() const override { return false; }
@@ -37,11 +39,27 @@ private:
   // RowCopies.cpp: between operands and tiles.
   void lowerLoad(phi::LoadRowsOp op) override;
   void lowerStore(phi::StoreRowsOp op) override;
+  void lowerFetched(phi::LoadRowsOp op, const Place &rows);
   mlir::Value rowsAreAligned(mlir::Value operand, mlir::Value rowStride, mlir::Value columnStride);
   int64_t vectorOf(mlir::Value operand, const Place &tile) const;
   mlir::Value rowEntry(mlir::Value operand, mlir::Value row, mlir::Value column);
   void overRows(mlir::Value operand, const Place &tile, llvm::function_ref<void(At, int64_t)> body);
   void storeVector(mlir::Value numbers, const Place &to, At at);
+
+  // Stages.cpp: rows of the next turn of a loop, fetched while this one computes.
+  struct Stage {
+    phi::LoadRowsOp load;
+    mlir::Value base; ///< of two buffers, one after the other
+    Place place;      ///< of the first one
+    int64_t bytes;    ///< of one
+  };
+  void beginLoop(mlir::scf::ForOp op) override;
+  void beginTurn(mlir::scf::ForOp op) override;
+  bool isFetched(phi::LoadRowsOp load, mlir::scf::ForOp loop);
+  std::optional<Stage> stageFor(phi::LoadRowsOp load);
+  void fetch(mlir::scf::ForOp loop, mlir::Value turn, mlir::Value buffer);
+  mlir::Value atTurn(mlir::Value value, mlir::scf::ForOp loop, mlir::IRMapping &map);
+  mlir::Value bufferOf(const Stage &stage, mlir::Value buffer);
 
   // GpuClusters.cpp: entries over threads, sums over warps.
   using Values = llvm::DenseMap<mlir::Value, mlir::Value>;
@@ -111,6 +129,8 @@ private:
   llvm::DenseMap<mlir::Value, mlir::Value> columnStrides; ///< of operands that are read by rows
   llvm::DenseMap<mlir::Value, mlir::Value> isAligned;     ///< whether whole vectors of their rows may be read: i1
   llvm::DenseMap<mlir::Value, mlir::Type> stored;         ///< their elements in memory
+  llvm::DenseMap<mlir::Operation *, llvm::SmallVector<Stage>> stages; ///< of the loops that fetch ahead
+  llvm::DenseMap<mlir::Operation *, Place> fetched;                   ///< of loads: where their rows are in this turn
   Allocations allocations;
   llvm::DenseMap<mlir::Value, mlir::Value> copies; ///< of an allocation, by its base: 16-bit numbers at the same indices
   const llvm::SmallDenseSet<size_t> *withoutCopy = nullptr;

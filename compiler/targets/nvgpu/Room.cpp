@@ -7,7 +7,6 @@
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Interfaces/LoopLikeInterface.h"
 
-#include <map>
 
 using namespace mlir;
 
@@ -18,13 +17,7 @@ namespace {
 /// Steps are counted in the order of the text; a step lasts from its barrier to the next.
 class Steps {
 public:
-  explicit Steps(func::FuncOp code) {
-    code.walk<WalkOrder::PreOrder>([&](Operation *op) {
-      if (Threads::isBarrier(op))
-        ++count;
-      number[op] = count;
-    });
-  }
+  explicit Steps(func::FuncOp code) { count(code); }
 
   struct Span {
     int first, last;
@@ -32,28 +25,31 @@ public:
   };
   /// From the first to the last use; a use in a loop that the allocation is outside of lasts as long as the loop.
   Span of(Value base) const {
-    Span span{count, 0};
+    Span span{steps, 0};
     Block *home = base.getDefiningOp()->getBlock();
     for (Operation *user : base.getUsers()) {
       Operation *ancestor = home->findAncestorOpInBlock(*user);
-      Span own{number.at(user), number.at(user)};
+      Span own = spans.at(user);
       for (Operation *loop = user->getParentOp(); loop && ancestor->isAncestor(loop); loop = loop->getParentOp())
         if (isa<LoopLikeOpInterface>(loop))
-          own = whole(loop);
+          own = spans.at(loop);
       span = {std::min(span.first, own.first), std::max(span.last, own.last)};
     }
     return span;
   }
 
 private:
-  Span whole(Operation *loop) const {
-    Span span{number.at(loop), number.at(loop)};
-    loop->walk([&](Operation *op) { span.last = std::max(span.last, number.at(op)); });
-    return span;
+  void count(Operation *op) {
+    steps += Threads::isBarrier(op);
+    int first = steps;
+    for (Region &region : op->getRegions())
+      for (Operation &inner : region.getOps())
+        count(&inner);
+    spans.insert({op, {first, steps}});
   }
 
-  int count = 0;
-  std::map<Operation *, int> number;
+  int steps = 0;
+  llvm::DenseMap<Operation *, Span> spans;
 };
 
 struct Lease {
@@ -114,6 +110,8 @@ void dropBarriers(func::FuncOp code, llvm::function_ref<Access(Value)> bytesAt) 
       add(store.getAddr(), true);
     else if (auto call = dyn_cast<LLVM::CallIntrinsicOp>(op); call && call.getIntrin().contains("ldmatrix"))
       add(call.getArgs()[0], false);
+    else if (Threads::isCopy(op))
+      add(op->getOperand(0), true);
   });
   llvm::SmallVector<Access> since;
   Block *block = nullptr;
@@ -133,16 +131,16 @@ void dropBarriers(func::FuncOp code, llvm::function_ref<Access(Value)> bytesAt) 
 /// Whether something reads what lies at an address, or at one that is made from it.
 bool isRead(Value address) {
   return llvm::any_of(address.getUsers(), [&](Operation *user) {
-    if (isa<LLVM::GEPOp>(user))
+    if (isa<LLVM::GEPOp, LLVM::AddrSpaceCastOp>(user))
       return isRead(user->getResult(0));
     auto store = dyn_cast<LLVM::StoreOp>(user);
-    return !store || store.getValue() == address;
+    return store ? store.getValue() == address : !Threads::isCopy(user);
   });
 }
 
 void eraseUses(Value address) {
   for (Operation *user : llvm::make_early_inc_range(address.getUsers())) {
-    if (isa<LLVM::GEPOp>(user))
+    if (isa<LLVM::GEPOp, LLVM::AddrSpaceCastOp>(user))
       eraseUses(user->getResult(0));
     user->erase();
   }

@@ -64,6 +64,8 @@ static Type shaped(Type element, int64_t entries) {
 }
 
 void GpuLowering::lowerLoad(phi::LoadRowsOp op) {
+  if (auto here = fetched.find(op); here != fetched.end())
+    return lowerFetched(op, here->second);
   Place to = placeOf(op.getResult());
   Type element = stored.lookup(op.getSource());
   Value first = scalars.lookupOrDefault(op.getFirst()), valid = scalars.lookupOrDefault(op.getValid());
@@ -85,6 +87,29 @@ void GpuLowering::lowerLoad(phi::LoadRowsOp op) {
           scf::YieldOp::create(b, loc, arith::ConstantOp::create(b, loc, b.getZeroAttr(type)).getResult());
         });
     storeVector(branch.getResult(0), to, at);
+  });
+}
+
+/// Rows that have arrived serve as they are; float32 numbers are made from 16-bit ones where they are wanted.
+void GpuLowering::lowerFetched(phi::LoadRowsOp op, const Place &rows) {
+  Place to = placeOf(op.getResult());
+  if (to.base == rows.base)
+    return;
+  if (copies.contains(to.base) && copyOf(to).element == rows.element)
+    copies[to.base] = rows.base;
+  beginStep();
+  const int64_t entries = kVectorBytes / bytesOf(rows.element), part = kVectorBytes / bytesOf(to.element);
+  overEntries({to.sizes[0], to.sizes[1] / entries}, [&](At at) {
+    Value column = arith::MulIOp::create(b, loc, at[1], constant(entries));
+    Value numbers = LLVM::LoadOp::create(b, loc, VectorType::get({entries}, rows.element),
+                                         entryAddress(rows, {at[0], column}), kVectorBytes);
+    Value wide = widened(numbers, VectorType::get({entries}, to.element));
+    Value address = entryAddress(to, {at[0], column});
+    for (int64_t i = 0; i < entries; i += part) {
+      Value piece = vector::ExtractStridedSliceOp::create(b, loc, wide, llvm::ArrayRef<int64_t>{i},
+                                                          llvm::ArrayRef<int64_t>{part}, llvm::ArrayRef<int64_t>{1});
+      LLVM::StoreOp::create(b, loc, piece, memory.move(address, to.element, i), kVectorBytes);
+    }
   });
 }
 

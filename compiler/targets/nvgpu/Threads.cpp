@@ -41,6 +41,24 @@ bool Threads::isBarrier(Operation *op) {
   return call && call.getIntrin() == kBarrier;
 }
 
+static constexpr llvm::StringLiteral kCopy = "llvm.nvvm.cp.async.cg.shared.global.16.s";
+
+void Threads::copyAsync(Value shared, Value global, Value size) {
+  auto in = [&](Value address, unsigned space) {
+    return LLVM::AddrSpaceCastOp::create(b, loc, LLVM::LLVMPointerType::get(b.getContext(), space), address).getResult();
+  };
+  constexpr unsigned kGlobal = 1, kShared = 3;
+  intrinsic(kCopy, {}, {in(shared, kShared), in(global, kGlobal), size});
+}
+
+void Threads::commitCopies() { intrinsic("llvm.nvvm.cp.async.commit.group", {}, {}); }
+void Threads::waitForCopies() { intrinsic("llvm.nvvm.cp.async.wait.all", {}, {}); }
+
+bool Threads::isCopy(Operation *op) {
+  auto call = dyn_cast<LLVM::CallIntrinsicOp>(op);
+  return call && call.getIntrin() == kCopy;
+}
+
 Value Threads::exchange(Value value, int distance) {
   Type type = value.getType(), word = b.getI32Type();
   auto constant = [&](int64_t x, Type of) { return arith::ConstantOp::create(b, loc, b.getIntegerAttr(of, x)).getResult(); };

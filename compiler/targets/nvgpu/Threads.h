@@ -23,6 +23,12 @@ public:
   static bool isBarrier(mlir::Operation *op);
   /// The number that the lane `lane ^ distance` holds; 32 or 64 bits wide.
   mlir::Value exchange(mlir::Value value, int distance);
+  /// Starts a copy of 16 bytes to shared memory, the first `size` (i32) of them from global memory, the rest zeros.
+  void copyAsync(mlir::Value shared, mlir::Value global, mlir::Value size);
+  void commitCopies();
+  /// Waits for all copies that this thread has started.
+  void waitForCopies();
+  static bool isCopy(mlir::Operation *op);
   mlir::Value intrinsic(llvm::StringRef name, mlir::Type result, mlir::ValueRange operands);
 
 private:

@@ -109,33 +109,40 @@ bool GpuLowering::run(llvm::SmallDenseSet<size_t> &without) {
   return true;
 }
 
-/// The base stands for an address that is chosen when all allocations are known. Rows are as long as lets a warp that reads a
-/// fragment meet each bank once: four words more than a multiple of eight, or, of 16-bit numbers, an odd multiple of eight.
-Place GpuLowering::allocate(RankedTensorType type, unsigned lane, bool dense) {
-  const bool isHalf = products == Products::Half || products == Products::BFloat;
+/// Rows are as long as lets a warp that reads a fragment meet each bank once: four words more than a multiple of eight, or, of
+/// 16-bit numbers, an odd multiple of eight. Both kinds of numbers of one tile have the same strides.
+Place GpuLowering::layout(RankedTensorType type, unsigned lane, bool dense) const {
   Place place;
   place.element = type.getElementType();
   place.sizes.assign(type.getShape().begin(), type.getShape().end());
   place.lane = lane;
   place.padded = false;
   place.strides.assign(type.getRank(), 0);
-  int64_t entries = 1, bytes = place.element.getIntOrFloatBitWidth() / 8;
-  if (type.getRank()) {
-    place.strides[lane] = 1;
-    int64_t width = type.getDimSize(lane), padded = llvm::alignTo(width, 8);
-    if (type.getRank() > 1 && !dense)
-      width = isHalf ? padded + (padded / 8 % 2 ? 0 : 8) : padded + 4;
-    entries = width;
-    for (int axis = type.getRank() - 1; axis >= 0; --axis)
-      if (axis != int(lane)) {
-        place.strides[axis] = entries;
-        entries *= type.getDimSize(axis);
-      }
-  }
+  if (!type.getRank())
+    return place;
+  place.strides[lane] = 1;
+  int64_t width = type.getDimSize(lane), padded = llvm::alignTo(width, 8);
+  if (type.getRank() > 1 && !dense)
+    width = isHalf() ? padded + (padded / 8 % 2 ? 0 : 8) : padded + 4;
+  for (int axis = type.getRank() - 1; axis >= 0; --axis)
+    if (axis != int(lane)) {
+      place.strides[axis] = width;
+      width *= type.getDimSize(axis);
+    }
+  return place;
+}
+
+/// The base stands for an address that is chosen when all allocations are known.
+Place GpuLowering::allocate(RankedTensorType type, unsigned lane, bool dense) {
+  Place place = layout(type, lane, dense);
+  int64_t entries = 1;
+  for (auto [size, stride] : llvm::zip(place.sizes, place.strides))
+    entries = std::max(entries, size * stride);
   auto base = [&] { return LLVM::UndefOp::create(b, loc, LLVM::LLVMPointerType::get(b.getContext())).getResult(); };
   place.base = base();
-  allocations.push_back({place.base, entries * bytes, false});
-  if (size_t number = made++; isHalf && type.getRank() >= 2 && place.element.isF32() && !withoutCopy->contains(number)) {
+  allocations.push_back({place.base, entries * (place.element.getIntOrFloatBitWidth() / 8), false});
+  if (size_t number = made++;
+      isHalf() && type.getRank() >= 2 && place.element.isF32() && !withoutCopy->contains(number)) {
     Value copy = base();
     allocations.push_back({copy, entries * 2, true});
     copies[place.base] = copy;
