@@ -69,7 +69,9 @@ struct Buffer {
   void *data = nullptr;
   std::size_t bytes = 0;
   bool writable = true;
-  bool initialised = true; ///< false: reading a byte that the kernel has not written is a finding
+  /// False: reading a byte that the kernel has not written makes a value that nothing wrote, and so does one that it has
+  /// written with such a value. Storing such a value to a buffer that is initialised is a finding.
+  bool initialised = true;
 };
 
 /// The address of a byte of a buffer, as an argument.

@@ -52,7 +52,8 @@ struct Page {
   explicit Page(bool races, bool exactReaders) : table(races ? kPageBytes : 0, exactReaders) {}
   ByteSet read{kPageBytes};
   ByteSet written{kPageBytes};
-  ByteSet atomics{kPageBytes}; ///< bytes that only atomics have touched so far
+  ByteSet poisoned{kPageBytes}; ///< written, but with values that nothing wrote
+  ByteSet atomics{kPageBytes};  ///< bytes that only atomics have touched so far
   RaceTable table;
 };
 

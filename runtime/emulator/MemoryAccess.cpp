@@ -155,10 +155,12 @@ uint64_t Block::validBytes(const Place &place, unsigned bytes) {
     return local.valid.get(place.offset, bytes);
   case Space::Global:
     if (const Region &region = launch.regions[place.region]; !region.initialised) {
-      uint64_t valid = pageOf(place.region, place.offset / kPageBytes).written.get(place.offset % kPageBytes, bytes);
+      Page &page = pageOf(place.region, place.offset / kPageBytes);
+      const std::size_t at = place.offset % kPageBytes;
+      uint64_t valid = page.written.get(at, bytes);
       if (launch.written && (*launch.written)[place.region])
         valid |= (*launch.written)[place.region]->get(place.offset, bytes);
-      return valid;
+      return valid & ~page.poisoned.get(at, bytes);
     }
     return ByteSet::maskOf(bytes);
   default:
@@ -171,7 +173,9 @@ void Block::setValidBytes(const Place &place, unsigned bytes, uint64_t valid) {
     shared.valid.put(place.offset, bytes, valid);
   else if (place.space == Space::Local)
     local.valid.put(place.offset, bytes, valid);
-  // What touch() has marked as written in global memory is valid: a poisoned value is a finding where it is stored.
+  else if (place.space == Space::Global && !launch.regions[place.region].initialised)
+    pageOf(place.region, place.offset / kPageBytes)
+        .poisoned.put(place.offset % kPageBytes, bytes, ~valid & ByteSet::maskOf(bytes));
 }
 
 void Block::reportRace(Warp &warp, const Op &op, unsigned lane, const Place &place, const Conflict &conflict,
@@ -252,7 +256,8 @@ void Block::store(Warp &warp, const Op &op, unsigned lane, Space space, uint64_t
   const Place place = locate(warp, op, lane, space, address, bytes, true);
   if (!place.data)
     return;
-  if (place.space == Space::Global && valid != ByteSet::maskOf(bytes)) {
+  const bool mayBeUnwritten = place.space == Space::Global && !launch.regions[place.region].initialised;
+  if (place.space == Space::Global && !mayBeUnwritten && valid != ByteSet::maskOf(bytes)) {
     RawFinding &finding =
         report(FindingKind::Uninitialised, op, threadOf(warp, lane),
                fmt::format("the value stored to byte {} of '{}'", place.offset, launch.regions[place.region].name));

@@ -113,11 +113,16 @@ TEST_CASE("a value that nothing wrote is found where it reaches memory, an addre
       "st.global",
       kOwn + "  st.shared.u16 [tile], 5;\n  bar.warp.sync -1;\n  ld.shared.u16 %r1, [tile];\n  st.global.u32 [%rd1], "
              "%r1;");
+  // A buffer that holds nothing yet may take such a value, and gives it back as what it is.
   Setup setup;
   setup.initialised = false;
-  checkPair(FindingKind::Uninitialised, kOwn + "  ld.global.u32 %r1, [%rd1];\n  st.global.u32 [%rd1], %r1;",
-            "st.global",
-            kOwn + "  st.global.u32 [%rd1], 1;\n  ld.global.u32 %r1, [%rd1];\n  st.global.u32 [%rd1], %r1;", setup);
+  const std::string branch = "  setp.eq.u32 %q5, %r1, 1;\n  @%q5 bra $x;\n$x:";
+  checkPair(FindingKind::Uninitialised, kOwn + "  ld.global.u32 %r1, [%rd1];\n" + branch, "bra",
+            kOwn + "  st.global.u32 [%rd1], 1;\n  ld.global.u32 %r1, [%rd1];\n" + branch, setup);
+  checkPair(FindingKind::Uninitialised,
+            kOwn + "  st.global.u32 [%rd1], %r7;\n  ld.global.u32 %r1, [%rd1];\n" + branch, "bra",
+            kOwn + "  st.global.u32 [%rd1], %r7;\n  st.global.u32 [%rd1], 1;\n  ld.global.u32 %r1, [%rd1];\n" + branch,
+            setup);
 }
 
 TEST_CASE("only what is chosen must be initialised") {

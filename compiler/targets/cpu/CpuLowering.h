@@ -39,7 +39,7 @@ private:
   Lanes lanes;
   mlir::Value scratch; ///< an address
   int64_t scratchBytes = 0;
-  llvm::DenseMap<const Cluster *, std::vector<Prefetch>> prefetches; ///< of the clusters that fetch beside their work
+  llvm::DenseMap<mlir::Operation *, std::vector<Prefetch>> prefetches; ///< beside the cluster that begins with this op
 };
 
 } // namespace yaglom::compiler::cpu

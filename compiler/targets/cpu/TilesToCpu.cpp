@@ -103,7 +103,7 @@ void CpuLowering::beginBlock(Block &block, const Clusters &clusters) {
       busiest = &item.cluster;
     }
   if (busiest)
-    prefetches[busiest] = rows;
+    prefetches[busiest->ops.front()] = rows;
 }
 
 void CpuLowering::lowerCluster(const Cluster &cluster) {
@@ -117,7 +117,7 @@ void CpuLowering::lowerCluster(const Cluster &cluster) {
                       [&](Value value) { return splatOf(value); },
                       scalars,
                       [&](Value value) { return cluster.isStored(value); },
-                      prefetches.lookup(&cluster)};
+                      prefetches.lookup(cluster.ops.front())};
   ClusterEmitter(cluster, b, loc, machine, lanes, around).emit();
 }
 
