@@ -44,7 +44,7 @@ struct Plan {
 /// A compiled attention: everything that does not depend on a launch. Immutable, shared by all copies of a Kernel.
 struct Compiled : std::enable_shared_from_this<Compiled> {
   Compiled(Spec spec, Instance instance, CompileOptions options, std::shared_ptr<const compiler::Program> program,
-           std::shared_ptr<GpuDevice> device);
+           std::shared_ptr<GpuDevice> device = nullptr);
 
   Spec spec; ///< owns the tree that `instance` points into
   Instance instance;

@@ -70,7 +70,10 @@ private:
     const auto &module = *static_cast<const Result<emulator::Module> *>(kernel.module->loaded.get());
     if (!module)
       throw Error(fmt::format("internal error: the emulator refuses our PTX: {}", module.error().what()));
-    const Result<emulator::Report> report = emulator::run(*module, launch, buffers, {.threads = options.threads});
+    emulator::Options settings{.threads = options.threads};
+    if (observer)
+      settings.instructionBudget = observer->instructionBudget;
+    const Result<emulator::Report> report = emulator::run(*module, launch, buffers, settings);
     if (!report)
       throw Error(fmt::format("internal error: launching '{}': {}", kernel.name, report.error().what()));
     if (observer)

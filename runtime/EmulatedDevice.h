@@ -4,6 +4,7 @@
 
 #include "runtime/emulator/Emulator.h"
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -22,6 +23,7 @@ public:
     emulator::Report report;
   };
   std::vector<Launch> launches;
+  uint64_t instructionBudget = emulator::Options().instructionBudget; ///< of these launches, a block
 
 private:
   EmulatorReports *outer;
