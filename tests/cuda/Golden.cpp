@@ -34,36 +34,45 @@ void checkGradients(const Golden &golden, const Parameters &found, DType dtype) 
     }
 }
 
+/// Forward and backward of one golden case, with everything on the GPU.
+void checkGolden(const std::string &file, DType dtype) {
+  const Golden golden = loadGolden(file);
+  INFO(golden.file << ", " << toText(dtype));
+  const Subject subject = subjectOf(golden, dtype);
+  subject.kernel.forward(subject.inputs(), subject.parameters, subject.output());
+  CHECK(relativeError(subject.result(), golden.expected.at("O").data) < outputBound(dtype));
+  DeviceGradients gradients;
+  subject.kernel.backward(subject.inputs(), subject.parameters, subject.grad(), gradients);
+  checkGradients(golden, gradients.download(), dtype);
+  CHECK(gpus().findings.empty());
+}
+
 } // namespace
 
-TEST_CASE("cuda reproduces golden outputs and gradients, with everything on the GPU") {
+TEST_CASE("cuda reproduces golden outputs and gradients") {
   for (const char *name : {"flexformer_n_attention", "performer", "fska_causal", "linear_transformer"})
-    for (const char *size : {"-n7-d16-e12", "-n65-d16-e12"}) {
-      const Golden golden = loadGolden(std::string(name) + size);
-      const DType dtype = DType::f32;
-      INFO(golden.file << ", " << toText(dtype));
-      const Subject subject = subjectOf(golden, dtype);
-      subject.kernel.forward(subject.inputs(), subject.parameters, subject.output(), {.stream = stream(1)});
-      CHECK(relativeError(subject.result(stream(1)), golden.expected.at("O").data) < outputBound(dtype));
-      DeviceGradients gradients;
-      subject.kernel.backward(subject.inputs(), subject.parameters, subject.grad(), gradients, {.stream = stream(1)});
-      checkGradients(golden, gradients.download(stream(1)), dtype);
-      CHECK(gpus().findings.empty());
-    }
+    for (const char *size : {"-n7-d16-e12", "-n65-d16-e12"})
+      checkGolden(std::string(name) + size, DType::f32);
 }
 
 TEST_CASE("cuda reproduces golden outputs and gradients in 16 bits") {
   for (const DType dtype : {DType::bf16, DType::f16})
-    for (const char *name : {"flexformer_n_attention", "performer", "linear_transformer"}) {
-      const Golden golden = loadGolden(std::string(name) + "-n7-d16-e12");
-      INFO(golden.file << ", " << toText(dtype));
-      const Subject subject = subjectOf(golden, dtype);
-      subject.kernel.forward(subject.inputs(), subject.parameters, subject.output());
-      CHECK(relativeError(subject.result(), golden.expected.at("O").data) < outputBound(dtype));
-      DeviceGradients gradients;
-      subject.kernel.backward(subject.inputs(), subject.parameters, subject.grad(), gradients);
-      checkGradients(golden, gradients.download(), dtype);
-    }
+    for (const char *name : {"flexformer_n_attention", "performer", "linear_transformer"})
+      checkGolden(std::string(name) + "-n7-d16-e12", dtype);
+}
+
+// For a real GPU: scripts/gpu-check. The emulator takes minutes.
+TEST_CASE("cuda reproduces every golden case in f32", "[.gpu]") {
+  for (const std::string &file : goldenFiles())
+    checkGolden(file, DType::f32);
+}
+TEST_CASE("cuda reproduces every golden case in bf16", "[.gpu]") {
+  for (const std::string &file : goldenFiles())
+    checkGolden(file, DType::bf16);
+}
+TEST_CASE("cuda reproduces every golden case in f16", "[.gpu]") {
+  for (const std::string &file : goldenFiles())
+    checkGolden(file, DType::f16);
 }
 
 TEST_CASE("host parameters and host gradients give the same bits as those on the GPU") {
