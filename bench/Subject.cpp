@@ -38,7 +38,8 @@ Parameters makeTensors(const Kernel &kernel, const Sizes &sizes) {
     if (info.role == TensorRole::Input)
       tensors.set(info.name, makeInput(info, sizes, kernel.dtype(), random));
     else if (info.role == TensorRole::Output)
-      tensors.set(info.name, Tensor(kernel.dtype(), {sizes.batch, sizes.heads, sizes.length, std::stoll(info.axes.back())}));
+      tensors.set(info.name,
+                  Tensor(kernel.dtype(), {sizes.batch, sizes.heads, sizes.length, std::stoll(info.axes.back())}));
   return tensors;
 }
 

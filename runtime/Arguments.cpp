@@ -120,7 +120,8 @@ bool bytesMeet(const TensorRef &output, const HeadMemory &tensor) {
   const auto begin = reinterpret_cast<uintptr_t>(output.data);
   const auto other = reinterpret_cast<uintptr_t>(tensor.data);
   const std::size_t bytes = static_cast<std::size_t>(extent(output)) * sizeOf(output.dtype);
-  return tensor.device == output.device && begin < other + bytesOf(tensor.dtype, *tensor.shape) && other < begin + bytes;
+  return tensor.device == output.device && begin < other + bytesOf(tensor.dtype, *tensor.shape) &&
+         other < begin + bytes;
 }
 
 bool fits(const HeadTensor &expected, const Shape &shape, int64_t heads) {

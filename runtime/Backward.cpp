@@ -182,7 +182,9 @@ public:
       if (there && runtime::overlap(there->ref(), argument))
         throw Error(fmt::format("argument '{}': overlaps an argument that is read", name));
   }
-  void checkHead(const HeadTensor &info) const { check("grad." + info.name, info.shapeFor(heads), compiled.parameterType()); }
+  void checkHead(const HeadTensor &info) const {
+    check("grad." + info.name, info.shapeFor(heads), compiled.parameterType());
+  }
 
   /// The tensor that a kernel may write the gradient of an input to.
   Tensor &forInput(const std::string &name, const Shape &shape) {
@@ -258,8 +260,7 @@ Gradients launchBackward(const Compiled &compiled, const BackwardArguments &give
     const HeadTensor &info = compiled.headTensors[compiled.headTensor(tensor)];
     return isResult ? items.make(info) : bindHeadTensor(info, parameters[name], false);
   };
-  const runtime::Execution how(compiled.device,
-                               {.threads = given.options.threads, .stream = given.options.stream});
+  const runtime::Execution how(compiled.device, {.threads = given.options.threads, .stream = given.options.stream});
   runtime::GradientLaunch{compiled, program, program.backward, grid, residual}.run(operandOf, how);
   how.finish();
   items.addSums(sums);

@@ -91,15 +91,17 @@ Result<Target> Target::parse(const std::string &name) {
       return Target(name);
   if (compiler::gpuArchitecture(name) || runtime::cudaOrdinal(name))
     return Target(name);
-  return Error(fmt::format("unknown target '{}'; there are host, reference, x86-64-v3, x86-64-v4, cuda, cuda:1, emulated, "
-                           "emulated:sm_80 and sm_80 (or sm_86, sm_89, sm_90, sm_100, sm_120)",
-                           name));
+  return Error(
+      fmt::format("unknown target '{}'; there are host, reference, x86-64-v3, x86-64-v4, cuda, cuda:1, emulated, "
+                  "emulated:sm_80 and sm_80 (or sm_86, sm_89, sm_90, sm_100, sm_120)",
+                  name));
 }
 
 Result<Kernel> compile(const Spec &spec, const std::string &attention, const CompileOptions &options) {
   const std::string &target = options.target.name();
   if (!options.target.isRunnable())
-    return Error(fmt::format("a kernel for '{}' can be emitted but not run; compile for host, cuda, emulated or reference", target));
+    return Error(fmt::format(
+        "a kernel for '{}' can be emitted but not run; compile for host, cuda, emulated or reference", target));
   if (target == "host" && sizeOf(options.dtype) < sizeof(float))
     return Error(fmt::format("kernels of the host compute with f32 or f64, found {}", toText(options.dtype)));
   Result<Instance> instance = runtime::bindOptions(spec, attention, options);

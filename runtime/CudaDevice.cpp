@@ -7,7 +7,7 @@
 
 #include <fmt/format.h>
 
-#include <cstdlib>
+#include <algorithm>
 #include <map>
 #include <mutex>
 
@@ -28,25 +28,19 @@ struct Scratch {
   std::vector<Block> former;
 };
 
-/// NVIDIA's assembler, or null where there is none or YAGLOM_ASSEMBLER is "driver".
+/// NVIDIA's assembler, or null where there is none.
 const cuda::Assembler *assembler() {
-  static const std::unique_ptr<cuda::Assembler> found = []() -> std::unique_ptr<cuda::Assembler> {
-    const char *wish = std::getenv("YAGLOM_ASSEMBLER");
-    const std::string name = wish ? wish : "";
-    if (name == "driver")
-      return nullptr;
-    auto made = name.empty() ? cuda::findAssembler() : cuda::openPtxas(name);
-    return made ? std::move(*made) : nullptr;
-  }();
-  return found.get();
+  static const Result<std::unique_ptr<cuda::Assembler>> found = cuda::assemblerFromEnvironment();
+  return found ? found->get() : nullptr;
 }
 
 /// Throws while `stream` is being captured; `what` says what is then not possible.
 void refuseCapture(const cuda::Context &context, cuda::StreamHandle stream, const std::string &what) {
   if (cuda::isCapturing(context, stream).value())
-    throw Error(fmt::format("{} while the stream is being captured into a graph: before capturing, prepare() the kernel for "
-                            "these sizes and upload() its parameters",
-                            what));
+    throw Error(
+        fmt::format("{} while the stream is being captured into a graph: before capturing, prepare() the kernel for "
+                    "these sizes and upload() its parameters",
+                    what));
 }
 
 /// A module on the device, and those of its functions that are ready.
@@ -84,7 +78,8 @@ private:
 
 class CudaDevice final : public GpuDevice {
 public:
-  CudaDevice(cuda::Context context, std::string architecture) : context(std::move(context)), name(std::move(architecture)) {}
+  CudaDevice(cuda::Context context, std::string architecture)
+      : context(std::move(context)), name(std::move(architecture)) {}
 
   std::unique_ptr<GpuSession> begin(const SessionOptions &options) override;
 

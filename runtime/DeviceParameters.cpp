@@ -76,7 +76,8 @@ void DeviceParameters::Impl::allocate(const std::vector<Wanted> &wanted, void *s
     return;
   const runtime::Block block = runtime::allocate(device, total, stream, what);
   for (std::size_t i = 0; i < wanted.size(); ++i) {
-    TensorRef ref(static_cast<void *>(block.data ? block.data + offsets[i] : nullptr), wanted[i].dtype, wanted[i].shape);
+    TensorRef ref(static_cast<void *>(block.data ? block.data + offsets[i] : nullptr), wanted[i].dtype,
+                  wanted[i].shape);
     ref.device = device ? device->ordinal() : TensorRef::kHost;
     put({wanted[i].name, std::move(ref), block.owner});
   }
@@ -151,7 +152,8 @@ Parameters DeviceParameters::download(void *stream) const {
   Parameters values;
   for (const Impl::Entry &entry : impl->entries) {
     Tensor tensor(entry.ref.dtype, entry.ref.shape);
-    session->download(tensor.data(), static_cast<const char *>(entry.ref.data), bytesOf(entry.ref.dtype, entry.ref.shape));
+    session->download(tensor.data(), static_cast<const char *>(entry.ref.data),
+                      bytesOf(entry.ref.dtype, entry.ref.shape));
     values.set(entry.name, std::move(tensor));
   }
   return values;

@@ -56,7 +56,9 @@ public:
     if (!options.prepares && bytes)
       std::memcpy(to, from, bytes);
   }
-  void download(void *to, const char *from, std::size_t bytes) override { upload(static_cast<char *>(to), from, bytes); }
+  void download(void *to, const char *from, std::size_t bytes) override {
+    upload(static_cast<char *>(to), from, bytes);
+  }
   bool prepares() const override { return options.prepares; }
   void finish() override {}
 
@@ -64,8 +66,7 @@ private:
   void run(const compiler::GpuKernel &kernel, const emulator::Launch &launch,
            const std::vector<emulator::Buffer> &buffers) {
     std::call_once(kernel.module->once, [&] {
-      kernel.module->loaded =
-          std::make_shared<Result<emulator::Module>>(emulator::Module::parse(kernel.module->ptx));
+      kernel.module->loaded = std::make_shared<Result<emulator::Module>>(emulator::Module::parse(kernel.module->ptx));
     });
     const auto &module = *static_cast<const Result<emulator::Module> *>(kernel.module->loaded.get());
     if (!module)
@@ -79,8 +80,8 @@ private:
     if (observer)
       observer->launches.push_back({kernel.name, *report});
     if (!report->clean())
-      throw Error(fmt::format("internal error: the emulator found mistakes in '{}':\n{}", kernel.name,
-                              report->findingsText()));
+      throw Error(
+          fmt::format("internal error: the emulator found mistakes in '{}':\n{}", kernel.name, report->findingsText()));
   }
 
   const SessionOptions options;

@@ -254,7 +254,9 @@ static void launchKeepingOnGpu(const compiler::Program &program, const Grid &gri
                .keyRows = grid.keyRows,
                .begin = first,
                .stateIn = segment ? state(segment) : nullptr,
-               .stateOut = isLast ? state(0) : segment + 1 < kept.states ? state(segment + 1) : nullptr,
+               .stateOut = isLast                      ? state(0)
+                           : segment + 1 < kept.states ? state(segment + 1)
+                                                       : nullptr,
                .itemBytes = kept.itemBytes,
                .stateBytes = stateBytes},
               session);

@@ -28,8 +28,8 @@ struct Residual::Impl {
   int64_t states = 0;      ///< of an item
   int64_t segmentRows = 0; ///< rows between two states
   int64_t itemBytes = 0;
-  std::size_t bytes = 0;  ///< of all items
-  runtime::Block memory;  ///< where the kernel runs; may be larger
+  std::size_t bytes = 0;                      ///< of all items
+  runtime::Block memory;                      ///< where the kernel runs; may be larger
   std::shared_ptr<runtime::GpuDevice> device; ///< whose memory it is; null: the host's
 };
 

@@ -121,8 +121,8 @@ void sumItems(const GpuDevice &device, const ItemSum &sum, GpuSession &session) 
   work.words[Batch] = sum.batch;
   work.words[Adds] = sum.adds;
   const std::size_t bytes = sizeOf(sum.dtype);
-  work.pointers.push_back({Sums, "sums", GpuPointer::Memory::Device, sum.sums,
-                           static_cast<std::size_t>(count) * bytes, true});
+  work.pointers.push_back(
+      {Sums, "sums", GpuPointer::Memory::Device, sum.sums, static_cast<std::size_t>(count) * bytes, true});
   work.pointers.push_back({Items, "items", GpuPointer::Memory::Device, const_cast<char *>(sum.items),
                            static_cast<std::size_t>(sum.batch * sum.heads * sum.elements) * bytes, false});
   session.launch(work);

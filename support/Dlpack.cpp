@@ -14,8 +14,8 @@ Result<DType> elementType(const DLDataType &type) {
     return DType::f16;
   if (type.lanes == 1 && type.code == kDLBfloat && type.bits == 16)
     return DType::bf16;
-  return Error("DLPack: expected elements of f32, f64, f16 or bf16, found type code " + std::to_string(type.code) + ", " +
-               std::to_string(type.bits) + " bits, " + std::to_string(type.lanes) + " lanes");
+  return Error("DLPack: expected elements of f32, f64, f16 or bf16, found type code " + std::to_string(type.code) +
+               ", " + std::to_string(type.bits) + " bits, " + std::to_string(type.lanes) + " lanes");
 }
 
 Result<int> placeOf(const DLDevice &device) {

@@ -155,7 +155,8 @@ int benchGpu(const BenchOptions &options, int ordinal) {
   const cuda::Device &device = context.device();
   const std::optional<GpuPeaks> peaks = findPeaks(device.name);
   GpuSubject subject(kernel, options);
-  const double gflop = 2e-9 * kernel.necessaryMultiplyAdds(options.batch, options.heads, options.length, options.length);
+  const double gflop =
+      2e-9 * kernel.necessaryMultiplyAdds(options.batch, options.heads, options.length, options.length);
   JsonObject object = toJson(options, kernel, device);
   if (!options.json) {
     fmt::print("{} on {} ({}), B {} H {} N {}, {}\n", options.attention, device.name, device.architecture(),

@@ -99,7 +99,7 @@ double rms(const Tensor &tensor) {
 struct Row {
   std::string tensor;
   int64_t entries;
-  double size;                ///< rms of the gradient
+  double size;            ///< rms of the gradient
   double alongDirections; ///< errors in the measure of language.md section 6; that of a direction by its length
   double bound;
   std::optional<double> entryByEntry{};

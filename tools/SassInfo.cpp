@@ -86,9 +86,9 @@ void printJson(const std::string &assembler, const std::string &architecture, co
 } // namespace
 
 int sassInfo(const EmitOptions &options) {
-  const auto assembler = cuda::findAssembler();
+  const auto assembler = cuda::assemblerFromEnvironment();
   if (!assembler)
-    throw Error(assembler.error());
+    throw Error(fmt::format("sass-info needs NVIDIA's assembler: {}", assembler.error().what()));
   const std::vector<GpuKernel> kernels = kernelsOf(options);
   if (kernels.empty())
     throw Error("the program has no kernel");

@@ -190,8 +190,7 @@ void addBench(CLI::App &app, Action &action) {
 
 void addGradcheck(CLI::App &app, Action &action) {
   CLI::App *command = app.add_subcommand(
-      "gradcheck",
-      "Compares compiled gradients with the reference's: random directions, small ones entry by entry");
+      "gradcheck", "Compares compiled gradients with the reference's: random directions, small ones entry by entry");
   auto options = std::make_shared<GradcheckOptions>();
   options->compile.headDim = 7;
   options->compile.valueDim = 5;

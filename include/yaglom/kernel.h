@@ -73,11 +73,12 @@ struct Prepare {
   int64_t batch = 1;
   int64_t heads = 1;
   int64_t queryLength = 1;
-  int64_t keyLength = 0;                ///< 0: as queryLength
-  bool backward = false;                ///< backward launches too
-  Residual *residual = nullptr;         ///< launches with it; it gets its memory
-  DeviceGradients *gradients = nullptr; ///< backward launches into it; it gets the tensors that it lacks, of these sizes
-  void *stream = nullptr;               ///< as Launch::stream
+  int64_t keyLength = 0;        ///< 0: as queryLength
+  bool backward = false;        ///< backward launches too
+  Residual *residual = nullptr; ///< launches with it; it gets its memory
+  DeviceGradients *gradients =
+      nullptr;            ///< backward launches into it; it gets the tensors that it lacks, of these sizes
+  void *stream = nullptr; ///< as Launch::stream
 };
 
 /// Gradients by name: "grad.Q", "grad.flexformer_n.W1", "grad.flow.0.scale.W0"; each has the shape of its tensor.

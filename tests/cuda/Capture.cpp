@@ -107,8 +107,9 @@ TEST_CASE("a captured launch runs when its graph does, on what memory then holds
 }
 
 TEST_CASE("a cold launch into a capture says what to do, and leaves the capture whole") {
-  const std::string advice = " while the stream is being captured into a graph: before capturing, prepare() the kernel for "
-                             "these sizes and upload() its parameters";
+  const std::string advice =
+      " while the stream is being captured into a graph: before capturing, prepare() the kernel for "
+      "these sizes and upload() its parameters";
   const Subject subject = makeSubject(16);
   const auto forward = [&] {
     subject.kernel.forward(subject.inputs(), subject.parameters, subject.output(), {.stream = stream(25)});

@@ -88,7 +88,8 @@ TEST_CASE("launches give the same bits again, on any stream") {
   for (uintptr_t i = 0; i < 3; ++i) {
     DeviceGradients gradients;
     subject.kernel.forward(subject.inputs(), subject.parameters, subject.output(), {.stream = stream(i + 30)});
-    subject.kernel.backward(subject.inputs(), subject.parameters, subject.grad(), gradients, {.stream = stream(i + 30)});
+    subject.kernel.backward(subject.inputs(), subject.parameters, subject.grad(), gradients,
+                            {.stream = stream(i + 30)});
     results.push_back(gradients.download());
     results.back().set("O", subject.tensors.download()["O"]);
   }

@@ -45,8 +45,8 @@ struct Subject {
 
   Kernel kernel;
   Data data;
-  Parameters onHost;          ///< parameters and draws
-  DeviceParameters tensors;   ///< inputs, O and grad.O
+  Parameters onHost;        ///< parameters and draws
+  DeviceParameters tensors; ///< inputs, O and grad.O
   DeviceParameters parameters;
 };
 

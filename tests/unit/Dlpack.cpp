@@ -1,7 +1,7 @@
 // Tensors to and from DLPack: layouts, types, devices, and who calls the deleter.
 // SPDX-License-Identifier: Apache-2.0
-#include "tests/unit/Catch.h"
 #include "yaglom/dlpack.h"
+#include "tests/unit/Catch.h"
 
 using namespace yaglom;
 using namespace yaglom::dlpack;
@@ -107,7 +107,8 @@ TEST_CASE("a tensor that cannot be imported is deleted at once, and one without 
 
 TEST_CASE("version 1 says what is read-only, and other major versions are refused") {
   deleted = 0;
-  DLManagedTensorVersioned managed{{1, 1}, nullptr, [](DLManagedTensorVersioned *) { ++deleted; }, kReadOnly, tensorOf()};
+  DLManagedTensorVersioned managed{
+      {1, 1}, nullptr, [](DLManagedTensorVersioned *) { ++deleted; }, kReadOnly, tensorOf()};
   CHECK(!Imported::take(&managed)->ref().writable);
   managed.version = {2, 0};
   CHECK(std::string(Imported::take(&managed).error().what()) == "DLPack: expected version 1, found 2.0");

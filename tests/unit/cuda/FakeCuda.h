@@ -56,12 +56,12 @@ struct State {
   std::vector<FakeLaunch> launches;
   std::vector<int> procAddressVersions; ///< of the calls of cuGetProcAddress_v2
   std::vector<uint64_t> procAddressFlags;
-  std::string loadedImage;                     ///< of the last cuModuleLoadDataEx
-  std::map<std::string, int> functionSettings; ///< "function:attribute" -> value of cuFuncSetAttribute
-  std::vector<std::string> findings;           ///< of the emulator, where kernels are run
+  std::string loadedImage;                                      ///< of the last cuModuleLoadDataEx
+  std::map<std::string, int> functionSettings;                  ///< "function:attribute" -> value of cuFuncSetAttribute
+  std::vector<std::string> findings;                            ///< of the emulator, where kernels are run
   std::map<void *, std::vector<std::function<int()>>> captured; ///< what a replay does, by stream
-  int retained[8] = {};                        ///< retains without a release, by device
-  int modules = 0;                             ///< that are loaded
+  int retained[8] = {};                                         ///< retains without a release, by device
+  int modules = 0;                                              ///< that are loaded
   int streams = 0;
   int events = 0;
 };
