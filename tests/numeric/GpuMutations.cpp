@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "compiler/Program.h"
 #include "runtime/Compiled.h"
-#include "runtime/GpuLaunch.h"
+#include "runtime/EmulatedDevice.h"
 #include "tests/emulator/Mutate.h"
 #include "tests/numeric/CpuCase.h"
 #include "tests/numeric/Golden.h"
