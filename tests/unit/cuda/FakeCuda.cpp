@@ -1,5 +1,5 @@
-// The functions of libcuda.so.1 on host memory, recording every call. YAGLOM_FAKE_OLD leaves out what drivers of CUDA
-// 11.4 lack, YAGLOM_FAKE_BROKEN also a function that yaglom needs. With YAGLOM_FAKE_RUNS kernels are run (FakeRuns.cpp).
+// libcuda.so.1 on host memory, recording every call: all functions here, since they share a hidden state. YAGLOM_FAKE_OLD lacks
+// what CUDA 11.4 lacks, YAGLOM_FAKE_BROKEN also a function that we need; YAGLOM_FAKE_RUNS runs kernels (FakeRuns.cpp).
 // SPDX-License-Identifier: Apache-2.0
 #include "tests/unit/cuda/FakeCuda.h"
 
