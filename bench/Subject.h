@@ -14,6 +14,9 @@ struct Sizes {
   int64_t length = 4096;
 };
 
+/// Random inputs of a kernel by name, and room for "O". Beyond a million entries the same ones come again.
+Parameters makeTensors(const Kernel &kernel, const Sizes &sizes);
+
 /// Rows have rms 0.35, scalars of a token (a decay, a mask) lie between 0.5 and 1.
 class Subject {
 public:
@@ -34,8 +37,7 @@ public:
 private:
   Sizes sizes;
   Parameters parameters;
-  std::vector<Tensor> tensors;
-  Tensor result;
+  Parameters tensors;
   std::vector<TensorRef> inputs;
   TensorRef output;
 };

@@ -17,6 +17,8 @@ function(yaglom_shared_library)
   target_sources(yaglom PUBLIC FILE_SET HEADERS BASE_DIRS "${PROJECT_SOURCE_DIR}/include" FILES
     "${PROJECT_SOURCE_DIR}/include/yaglom/builder.h"
     "${PROJECT_SOURCE_DIR}/include/yaglom/compile.h"
+    "${PROJECT_SOURCE_DIR}/include/yaglom/device.h"
+    "${PROJECT_SOURCE_DIR}/include/yaglom/dlpack.h"
     "${PROJECT_SOURCE_DIR}/include/yaglom/kernel.h"
     "${PROJECT_SOURCE_DIR}/include/yaglom/result.h"
     "${PROJECT_SOURCE_DIR}/include/yaglom/safetensors.h"

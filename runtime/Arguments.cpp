@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/Arguments.h"
 
+#include "runtime/DeviceParameters.h"
+#include "runtime/GpuDevice.h"
 #include "runtime/Overlap.h"
 
 #include <fmt/format.h>
@@ -29,7 +31,8 @@ public:
     if (tensor.dtype != compiled.options.dtype)
       fail(name, fmt::format("expected {}, found {}", toText(compiled.options.dtype), toText(tensor.dtype)));
     checkShape(name, tensor, side, row);
-    checkMemory(name, tensor);
+    if (checkMemory(name, tensor))
+      checkPlace(compiled, name, tensor.device, tensor.data);
   }
 
   Sizes sizes() const {
@@ -78,19 +81,21 @@ private:
     }
   }
 
-  static void checkMemory(const std::string &name, const TensorRef &tensor) {
+  /// False when there is none.
+  static bool checkMemory(const std::string &name, const TensorRef &tensor) {
     for (std::size_t axis = 0; axis < tensor.shape.size(); ++axis)
       if (tensor.shape[axis] > 1 && tensor.strides[axis] < 0)
         fail(name, fmt::format("stride {} of axis {} is negative", tensor.strides[axis], axis));
     const int64_t elements = extent(tensor);
     if (elements == 0)
-      return;
+      return false;
     if (elements < 0)
       fail(name, fmt::format("strides {} reach beyond the address space", toText(tensor.strides)));
     if (!tensor.data)
       fail(name, "data is null");
     if (reinterpret_cast<uintptr_t>(tensor.data) % sizeOf(tensor.dtype) != 0)
       fail(name, fmt::format("data is not aligned to its {}-byte elements", sizeOf(tensor.dtype)));
+    return true;
   }
 
   const Compiled &compiled;
@@ -111,11 +116,12 @@ void checkOutput(const TensorRef &output, const std::vector<InputInfo> &inputInf
       fail("O", fmt::format("overlaps argument '{}'", inputInfos[i].name));
 }
 
-bool bytesMeet(const TensorRef &output, const Tensor &tensor) {
+bool bytesMeet(const TensorRef &output, const HeadMemory &tensor) {
   const auto begin = reinterpret_cast<uintptr_t>(output.data);
-  const auto other = reinterpret_cast<uintptr_t>(tensor.data());
+  const auto other = reinterpret_cast<uintptr_t>(tensor.data);
   const std::size_t bytes = static_cast<std::size_t>(extent(output)) * sizeOf(output.dtype);
-  return begin < other + static_cast<std::size_t>(tensor.size()) * sizeOf(tensor.dtype()) && other < begin + bytes;
+  return tensor.device == output.device && begin < other + bytesOf(tensor.dtype, *tensor.shape) &&
+         other < begin + bytes;
 }
 
 bool fits(const HeadTensor &expected, const Shape &shape, int64_t heads) {
@@ -126,18 +132,35 @@ bool fits(const HeadTensor &expected, const Shape &shape, int64_t heads) {
 
 } // namespace
 
+void checkPlace(const Compiled &compiled, const std::string &name, int device, const void *data) {
+  const int wanted = compiled.device ? compiled.device->ordinal() : TensorRef::kHost;
+  if (device != wanted)
+    fail(name, fmt::format("expected {}, found {}", placeText(wanted), placeText(device)));
+  if (compiled.device)
+    compiled.device->checkPointer(name, data);
+}
+
+void checkStream(const Compiled &compiled, const void *stream) {
+  if (stream && (!compiled.device || compiled.device->ordinal() == TensorRef::kHost))
+    fail("stream", "expected none (null): the kernel runs on the host");
+}
+
 void checkHeadTensor(const HeadTensor &expected, const Tensor *tensor, int64_t heads, DType dtype) {
+  checkHeadTensor(expected, tensor ? std::optional<HeadMemory>(*tensor) : std::nullopt, heads, dtype);
+}
+
+void checkHeadTensor(const HeadTensor &expected, const std::optional<HeadMemory> &tensor, int64_t heads, DType dtype) {
   if (!tensor)
     fail(expected.name, fmt::format("missing; expected shape {}", toText(expected.shapeFor(heads))));
-  if (tensor->dtype() != dtype)
-    fail(expected.name, fmt::format("expected {}, found {}", toText(dtype), toText(tensor->dtype())));
-  if (!fits(expected, tensor->shape(), heads))
+  if (tensor->dtype != dtype)
+    fail(expected.name, fmt::format("expected {}, found {}", toText(dtype), toText(tensor->dtype)));
+  if (!fits(expected, *tensor->shape, heads))
     fail(expected.name,
-         fmt::format("expected shape {}, found {}", toText(expected.shapeFor(heads)), toText(tensor->shape())));
+         fmt::format("expected shape {}, found {}", toText(expected.shapeFor(heads)), toText(*tensor->shape)));
 }
 
 /// What both directions take; `name` is the argument with the shape of the output.
-static Sizes checkArguments(const Compiled &compiled, std::span<const TensorRef> inputs, const Parameters &parameters,
+static Sizes checkArguments(const Compiled &compiled, std::span<const TensorRef> inputs, const HeadTensors &parameters,
                             const std::string &name, const TensorRef &output) {
   const std::vector<InputInfo> &infos = compiled.instance.inputs;
   if (inputs.size() != infos.size()) {
@@ -155,22 +178,25 @@ static Sizes checkArguments(const Compiled &compiled, std::span<const TensorRef>
     sizes.keyLength = sizes.queryLength;
   for (std::size_t index : compiled.forwardTensors) {
     const HeadTensor &info = compiled.headTensors[index];
-    checkHeadTensor(info, parameters.find(info.name), sizes.heads, compiled.parameterType());
+    const std::optional<HeadMemory> tensor = parameters.find(info.name);
+    checkHeadTensor(info, tensor, sizes.heads, compiled.parameterType());
+    if (!parameters.areOnHost() && tensor->data)
+      checkPlace(compiled, info.name, tensor->device, tensor->data);
   }
   return sizes;
 }
 
-Sizes checkForward(const Compiled &compiled, std::span<const TensorRef> inputs, const Parameters &parameters,
+Sizes checkForward(const Compiled &compiled, std::span<const TensorRef> inputs, const HeadTensors &parameters,
                    const TensorRef &output) {
   const Sizes sizes = checkArguments(compiled, inputs, parameters, "O", output);
   checkOutput(output, compiled.instance.inputs, inputs);
   for (std::size_t index : compiled.forwardTensors)
-    if (const std::string &name = compiled.headTensors[index].name; bytesMeet(output, parameters[name]))
+    if (const std::string &name = compiled.headTensors[index].name; bytesMeet(output, *parameters.find(name)))
       fail("O", fmt::format("overlaps argument '{}'", name));
   return sizes;
 }
 
-Sizes checkBackward(const Compiled &compiled, std::span<const TensorRef> inputs, const Parameters &parameters,
+Sizes checkBackward(const Compiled &compiled, std::span<const TensorRef> inputs, const HeadTensors &parameters,
                     const TensorRef &grad) {
   return checkArguments(compiled, inputs, parameters, "grad.O", grad);
 }
@@ -185,12 +211,13 @@ Operand bindTensor(const TensorRef &tensor, bool written) {
           .columnStride = hasColumns ? tensor.strides[3] : 1,
           .rows = tensor.shape[2],
           .width = hasColumns ? tensor.shape[3] : 1,
-          .dtype = tensor.dtype};
+          .dtype = tensor.dtype,
+          .onDevice = tensor.device != TensorRef::kHost};
 }
 
-Operand bindHeadTensor(const HeadTensor &info, const Tensor &tensor, bool written) {
+Operand bindHeadTensor(const HeadTensor &info, const HeadMemory &tensor, bool written) {
   const int64_t width = info.shape.empty() ? 1 : info.shape.back();
-  return {.data = static_cast<char *>(const_cast<void *>(tensor.data())),
+  return {.data = static_cast<char *>(const_cast<void *>(tensor.data)),
           .written = written,
           .batchStride = 0,
           .headStride = info.shared ? 0 : info.elements(),
@@ -198,7 +225,8 @@ Operand bindHeadTensor(const HeadTensor &info, const Tensor &tensor, bool writte
           .columnStride = 1,
           .rows = info.elements() / width,
           .width = width,
-          .dtype = tensor.dtype()};
+          .dtype = tensor.dtype,
+          .onDevice = tensor.device != TensorRef::kHost};
 }
 
 } // namespace yaglom::runtime

@@ -4,7 +4,9 @@
 
 #include "runtime/Arguments.h"
 #include "runtime/Compiled.h"
+#include "runtime/DeviceParameters.h"
 #include "runtime/Draw.h"
+#include "runtime/GradientLaunch.h"
 #include "runtime/Interpret.h"
 #include "runtime/Launch.h"
 #include "runtime/Overlap.h"
@@ -62,144 +64,110 @@ void scatter(const Compiled &compiled, const HeadTensor &rows, const Tensor &fro
   addTo(gradients, "grad." + prepared.table, std::move(sums));
 }
 
+Sizes checkBackward(const Compiled &compiled, const BackwardArguments &given) {
+  if (given.options.threads < 0)
+    throw Error(fmt::format("threads must be 0 or more, found {}", given.options.threads));
+  checkStream(compiled, given.options.stream);
+  const Sizes sizes = checkBackward(compiled, given.inputs, given.parameters, given.grad);
+  if (const Residual::Impl *residual = given.residual())
+    residual->check(compiled, sizes);
+  return sizes;
+}
+
+std::vector<const HeadTensor *> differentiated(const Compiled &compiled, const HeadTensors &parameters) {
+  std::vector<const HeadTensor *> tensors;
+  for (const ParameterInfo &info : compiled.instance.parameters)
+    if (parameters.find(info.name))
+      tensors.push_back(&compiled.headTensors[compiled.headTensor(info.name)]);
+  for (const DrawInfo &draw : compiled.instance.draws)
+    for (const std::string &name : draw.names)
+      tensors.push_back(&compiled.headTensors[compiled.headTensor(name)]);
+  return tensors;
+}
+
+bool reachesSampler(const Compiled &compiled, std::size_t index, const HeadTensors &parameters) {
+  const std::string prefix = compiled.instance.draws[index].sampler + ".";
+  const std::vector<ParameterInfo> &infos = compiled.instance.parameters;
+  return std::any_of(infos.begin(), infos.end(), [&](const ParameterInfo &info) {
+    return info.name.starts_with(prefix) && parameters.find(info.name);
+  });
+}
+
+namespace {
+
+/// Gradients of tensors of the heads for every item, on the host.
+class HostItems {
+public:
+  HostItems(const Compiled &compiled, const Grid &grid) : compiled(compiled), grid(grid) {}
+
+  Operand make(const HeadTensor &info) {
+    Shape shape{grid.batch, grid.heads};
+    shape.insert(shape.end(), info.shape.begin(), info.shape.end());
+    made.emplace_back(&info, Tensor(compiled.parameterType(), shape));
+    return bindPerItem(info, made.back().second, grid.heads);
+  }
+
+  /// Their sums, by name, added to those there are.
+  void addSums(Parameters &gradients) const {
+    for (const auto &[info, tensor] : made)
+      addTo(gradients, "grad." + info->name, sumItems(*info, tensor, grid.batch, grid.heads));
+  }
+
+private:
+  const Compiled &compiled;
+  const Grid &grid;
+  std::vector<std::pair<const HeadTensor *, Tensor>> made;
+};
+
+} // namespace
+
+void backwardDraw(const Compiled &compiled, const compiler::BackwardProgram &program, std::size_t index,
+                  const Parameters &parameters, int64_t heads, const Backward &options, Parameters &gradients) {
+  const DrawInfo &draw = compiled.instance.draws[index];
+  const compiler::GradientEntry &entry = program.draws[index];
+  if (!reachesSampler(compiled, index, parameters))
+    return;
+  Parameters made;
+  made.set(draw.noiseName(), findNoise(compiled, draw.noiseName(), parameters, heads, options.seed));
+  for (const std::string &operand : entry.operands)
+    if (const auto prepared = compiler::PreparedOperand::parse(operand); prepared && !operand.starts_with("grad."))
+      made.set(operand, prepareRows(compiled, operand, *prepared, parameters, made[draw.noiseName()], heads));
+  const Grid grid{.heads = draw.shared ? 1 : heads, .queryRows = draw.rows};
+  HostItems items(compiled, grid);
+  const Execution how(compiled.device, {.threads = 1, .stream = options.stream});
+  GradientLaunch{compiled, program, entry, grid}.run(
+      [&](const std::string &name, bool isResult) {
+        const bool isGradient = name.starts_with("grad.");
+        const HeadTensor &info = compiled.headTensors[compiled.headTensor(isGradient ? tensorOf(name) : name)];
+        if (isResult)
+          return items.make(info);
+        const Tensor *found = isGradient ? gradients.find(name) : made.find(name);
+        if (!found)
+          checkHeadTensor(info, found = parameters.find(name), heads, compiled.parameterType());
+        return bindHeadTensor(info, *found, false);
+      },
+      how);
+  how.finish();
+  Parameters parts;
+  items.addSums(parts);
+  for (const std::string &operand : entry.operands)
+    if (const auto prepared = compiler::PreparedOperand::parse(operand); prepared && !operand.starts_with("grad."))
+      if (prepared->kind == compiler::PreparedOperand::Kind::Component)
+        scatter(compiled, compiled.headTensors[compiled.headTensor(operand)], parts["grad." + operand], *prepared,
+                parameters, heads, parts);
+  for (const ParameterInfo &info : compiled.instance.parameters)
+    if (const Tensor *part = parts.find("grad." + info.name))
+      addTo(gradients, "grad." + info.name, *part);
+}
+
 } // namespace runtime
 
 namespace {
 
+using runtime::BackwardArguments;
 using runtime::Compiled;
 using runtime::HeadTensor;
 using runtime::Operand;
-
-/// Rows that the launch lends, one matrix for each thread: the operand has no address of its own.
-Operand lentRows(int64_t rows, int64_t width, DType dtype) {
-  return {.rowStride = width, .rows = rows, .width = width, .dtype = dtype, .isLent = true};
-}
-
-/// The gradients of every (batch, head) of a tensor of the heads, before they are summed.
-Tensor perItem(const HeadTensor &info, int64_t batch, int64_t heads, DType dtype) {
-  Shape shape{batch, heads};
-  shape.insert(shape.end(), info.shape.begin(), info.shape.end());
-  return Tensor(dtype, shape);
-}
-
-Operand bindPerItem(const HeadTensor &info, Tensor &tensor, int64_t heads) {
-  Operand operand = bindHeadTensor(info, tensor, true);
-  operand.headStride = info.elements();
-  operand.batchStride = heads * info.elements();
-  return operand;
-}
-
-/// "Q" of "grad.Q".
-std::string tensorOf(const std::string &gradient) { return gradient.substr(std::string("grad.").size()); }
-
-/// One launch of a gradient: operands by name, made or taken from the caller.
-class GradientLaunch {
-public:
-  GradientLaunch(const Compiled &compiled, const compiler::BackwardProgram &program,
-                 const compiler::GradientEntry &entry, const runtime::Grid &grid, int threads)
-      : compiled(compiled), program(program), entry(entry), grid(grid), threads(threads) {}
-
-  /// `find` gives the operand of a name; gradients of tensors of the heads are made here.
-  template <typename Find>
-  void run(Find find, const Residual::Impl *residual = nullptr) {
-    std::vector<Operand> operands;
-    const std::size_t inputs = entry.operands.size() - entry.gradients.size();
-    items.resize(entry.operands.size());
-    for (std::size_t i = 0; i < entry.operands.size(); ++i) {
-      const std::string &name = entry.operands[i];
-      const HeadTensor *info = i < inputs ? nullptr : headTensor(tensorOf(name));
-      if (info) {
-        items[i] = perItem(*info, grid.batch, grid.heads, compiled.parameterType());
-        operands.push_back(bindPerItem(*info, items[i], grid.heads));
-      } else {
-        operands.push_back(find(name));
-      }
-    }
-    for (int64_t width : entry.rowWidths)
-      operands.push_back(lentRows(grid.queryRows, width, compiled.parameterType()));
-    for (const compiler::GradientEntry::Member &member : entry.kept)
-      operands.push_back(keptStates(*residual, member));
-    for (const compiler::GradientEntry::Member &member : entry.kept)
-      operands.push_back(lentRows(residual->segmentRows / compiled.program->chunk, member.elements,
-                                   compiled.parameterType()));
-    runtime::launch(entry, program.scratchBytes, grid, operands, compiled.options.dtype, threads);
-  }
-
-  /// The sums of what run() made, by name, added to those there are.
-  void addSums(Parameters &gradients) const {
-    for (std::size_t i = 0; i < items.size(); ++i)
-      if (items[i].size() > 0)
-        runtime::addTo(gradients, entry.operands[i],
-                       runtime::sumItems(*headTensor(tensorOf(entry.operands[i])), items[i], grid.batch, grid.heads));
-  }
-
-private:
-  /// One member of the states of each item.
-  Operand keptStates(const Residual::Impl &residual, const compiler::GradientEntry::Member &member) const {
-    const auto bytes = static_cast<int64_t>(sizeOf(compiled.parameterType()));
-    char *first = const_cast<char *>(reinterpret_cast<const char *>(residual.words.data())); // is only read
-    const int64_t ofItem = residual.itemBytes / bytes;
-    return {.data = first + member.offset * bytes,
-            .batchStride = grid.heads * ofItem,
-            .headStride = ofItem,
-            .rowStride = compiled.program->stateElements,
-            .rows = residual.states,
-            .width = member.elements,
-            .dtype = compiled.parameterType()};
-  }
-
-  const HeadTensor *headTensor(const std::string &name) const {
-    const auto found = std::find_if(compiled.headTensors.begin(), compiled.headTensors.end(),
-                                    [&](const HeadTensor &tensor) { return tensor.name == name; });
-    return found == compiled.headTensors.end() ? nullptr : &*found;
-  }
-
-  const Compiled &compiled;
-  const compiler::BackwardProgram &program;
-  const compiler::GradientEntry &entry;
-  const runtime::Grid &grid;
-  const int threads;
-  std::vector<Tensor> items;
-};
-
-/// Through draw `index` to the parameters of its sampler.
-void backwardDraw(const Compiled &compiled, const compiler::BackwardProgram &program, std::size_t index,
-                  const Parameters &parameters, int64_t heads, uint64_t seed, Parameters &gradients) {
-  const DrawInfo &draw = compiled.instance.draws[index];
-  const compiler::GradientEntry &entry = program.draws[index];
-  // Without the sampler's parameters the draw is data, and nothing stands behind it.
-  const bool hasParameters = std::any_of(
-      compiled.instance.parameters.begin(), compiled.instance.parameters.end(), [&](const ParameterInfo &info) {
-        return info.name.starts_with(draw.sampler + ".") && parameters.find(info.name);
-      });
-  if (!hasParameters)
-    return;
-  Parameters made;
-  made.set(draw.noiseName(), runtime::findNoise(compiled, draw.noiseName(), parameters, heads, seed));
-  for (const std::string &operand : entry.operands)
-    if (const auto prepared = compiler::PreparedOperand::parse(operand); prepared && !operand.starts_with("grad."))
-      made.set(operand, runtime::prepareRows(compiled, operand, *prepared, parameters, made[draw.noiseName()], heads));
-  const runtime::Grid grid{.heads = draw.shared ? 1 : heads, .queryRows = draw.rows};
-  GradientLaunch launch(compiled, program, entry, grid, 1);
-  launch.run([&](const std::string &name) {
-    const std::string tensor = name.starts_with("grad.") ? tensorOf(name) : name;
-    const Tensor *found = name.starts_with("grad.") ? gradients.find(name) : made.find(name);
-    const HeadTensor &info = compiled.headTensors[compiled.headTensor(tensor)];
-    if (!found)
-      checkHeadTensor(info, found = parameters.find(name), heads, compiled.parameterType());
-    return bindHeadTensor(info, *found, false);
-  });
-  Parameters parts;
-  launch.addSums(parts);
-  for (const std::string &operand : entry.operands)
-    if (const auto prepared = compiler::PreparedOperand::parse(operand); prepared && !operand.starts_with("grad."))
-      if (prepared->kind == compiler::PreparedOperand::Kind::Component)
-        runtime::scatter(compiled, compiled.headTensors[compiled.headTensor(operand)], parts["grad." + operand],
-                         *prepared, parameters, heads, parts);
-  for (const ParameterInfo &info : compiled.instance.parameters)
-    if (const Tensor *part = parts.find("grad." + info.name))
-      runtime::addTo(gradients, "grad." + info.name, *part);
-}
 
 /// Where gradients go: tensors of the caller, or new ones.
 class Destination {
@@ -214,7 +182,9 @@ public:
       if (there && runtime::overlap(there->ref(), argument))
         throw Error(fmt::format("argument '{}': overlaps an argument that is read", name));
   }
-  void checkHead(const HeadTensor &info) const { check("grad." + info.name, info.shapeFor(heads), compiled.parameterType()); }
+  void checkHead(const HeadTensor &info) const {
+    check("grad." + info.name, info.shapeFor(heads), compiled.parameterType());
+  }
 
   /// The tensor that a kernel may write the gradient of an input to.
   Tensor &forInput(const std::string &name, const Shape &shape) {
@@ -254,40 +224,20 @@ private:
   Gradients fresh;
 };
 
-/// The tensors of heads that have a gradient: every parameter that is given, and every draw.
-std::vector<const HeadTensor *> differentiated(const Compiled &compiled, const Parameters &parameters) {
-  std::vector<const HeadTensor *> tensors;
-  for (const ParameterInfo &info : compiled.instance.parameters)
-    if (parameters.find(info.name))
-      tensors.push_back(&compiled.headTensors[compiled.headTensor(info.name)]);
-  for (const DrawInfo &draw : compiled.instance.draws)
-    for (const std::string &name : draw.names)
-      tensors.push_back(&compiled.headTensors[compiled.headTensor(name)]);
-  return tensors;
-}
-
-/// All arguments of a launch, as the caller gave them.
-struct Arguments {
-  std::span<const TensorRef> inputs;
-  const Parameters &parameters;
-  const TensorRef &grad;
-  const Backward &options;
-};
-
-void interpret(const Compiled &compiled, const Arguments &given, int64_t heads, Destination &target) {
+void interpret(const Compiled &compiled, const BackwardArguments &given, const Parameters &parameters, int64_t heads,
+               Destination &target) {
   Parameters noise;
   for (const DrawInfo &draw : compiled.instance.draws)
-    noise.set(draw.noiseName(),
-              runtime::findNoise(compiled, draw.noiseName(), given.parameters, heads, given.options.seed));
-  for (const auto &entry :
-       runtime::interpretBackward(compiled, given.inputs, given.parameters, given.grad, noise, heads))
+    noise.set(draw.noiseName(), runtime::findNoise(compiled, draw.noiseName(), parameters, heads, given.options.seed));
+  for (const auto &entry : runtime::interpretBackward(compiled, given.inputs, parameters, given.grad, noise, heads))
     target.put(entry.name, &entry.tensor, entry.tensor.shape());
 }
 
 /// The gradients of inputs go to `target`, those of tensors of the heads are returned; zero ones may be missing.
-Gradients launchBackward(const Compiled &compiled, const Arguments &given, const runtime::Sizes &sizes,
-                         const Residual::Impl *residual, Destination &target) {
+Gradients launchBackward(const Compiled &compiled, const BackwardArguments &given, const Parameters &parameters,
+                         const runtime::Sizes &sizes, Destination &target) {
   const std::vector<InputInfo> &infos = compiled.instance.inputs;
+  const Residual::Impl *residual = given.residual();
   Gradients sums;
   for (std::size_t i = 0; i < infos.size(); ++i)
     target.forInput("grad." + infos[i].name, given.inputs[i].shape);
@@ -296,7 +246,8 @@ Gradients launchBackward(const Compiled &compiled, const Arguments &given, const
   const runtime::Grid grid{sizes.batch, sizes.heads, sizes.queryLength, sizes.keyLength,
                            residual ? residual->segmentRows : 0};
   const compiler::BackwardProgram &program = compiled.backward(residual ? residual->keeps : compiler::Keeps::Nothing);
-  const auto operandOf = [&](const std::string &name) {
+  runtime::HostItems items(compiled, grid);
+  const auto operandOf = [&](const std::string &name, bool isResult) {
     if (name == "grad.O")
       return runtime::bindTensor(given.grad, false);
     for (std::size_t i = 0; i < infos.size(); ++i) {
@@ -305,23 +256,19 @@ Gradients launchBackward(const Compiled &compiled, const Arguments &given, const
       if (name == "grad." + infos[i].name)
         return runtime::bindTensor(target.forInput(name, given.inputs[i].shape), true);
     }
-    return bindHeadTensor(compiled.headTensors[compiled.headTensor(name)], given.parameters[name], false);
+    const std::string tensor = isResult ? runtime::tensorOf(name) : name;
+    const HeadTensor &info = compiled.headTensors[compiled.headTensor(tensor)];
+    return isResult ? items.make(info) : bindHeadTensor(info, parameters[name], false);
   };
-  GradientLaunch launch(compiled, program, program.backward, grid, given.options.threads);
-  launch.run(operandOf, residual);
-  launch.addSums(sums);
-  for (std::size_t i = 0; i < compiled.instance.draws.size(); ++i)
-    backwardDraw(compiled, program, i, given.parameters, sizes.heads, given.options.seed, sums);
+  const runtime::Execution how(compiled.device, {.threads = given.options.threads, .stream = given.options.stream});
+  runtime::GradientLaunch{compiled, program, program.backward, grid, residual}.run(operandOf, how);
+  how.finish();
+  items.addSums(sums);
   return sums;
 }
 
-void backwardChecked(const Compiled &compiled, const Arguments &given, Gradients &gradients, bool adds) {
-  if (given.options.threads < 0)
-    throw Error(fmt::format("threads must be 0 or more, found {}", given.options.threads));
-  const runtime::Sizes sizes = checkBackward(compiled, given.inputs, given.parameters, given.grad);
-  const Residual::Impl *residual = given.options.residual ? &given.options.residual->data() : nullptr;
-  if (residual)
-    residual->check(compiled, sizes);
+void backwardChecked(const Compiled &compiled, const BackwardArguments &given, Gradients &gradients, bool adds) {
+  const runtime::Sizes sizes = checkBackward(compiled, given);
   const std::vector<const HeadTensor *> tensors = differentiated(compiled, given.parameters);
   Destination target(compiled, gradients, adds, sizes.heads);
   std::vector<TensorRef> read(given.inputs.begin(), given.inputs.end());
@@ -330,12 +277,34 @@ void backwardChecked(const Compiled &compiled, const Arguments &given, Gradients
     target.checkInput("grad." + compiled.instance.inputs[i].name, given.inputs[i].shape, read);
   for (const HeadTensor *info : tensors)
     target.checkHead(*info);
+  Parameters copies;
+  const Parameters &parameters = given.parameters.onHost(copies, given.options.stream);
   if (compiled.isReference())
-    return interpret(compiled, given, sizes.heads, target);
-  const Gradients sums = launchBackward(compiled, given, sizes, residual, target);
+    return interpret(compiled, given, parameters, sizes.heads, target);
+  Gradients sums = launchBackward(compiled, given, parameters, sizes, target);
+  for (std::size_t i = 0; i < compiled.instance.draws.size() && sizes.batch && sizes.heads; ++i)
+    backwardDraw(compiled, compiled.backward(given.residual() ? given.residual()->keeps : compiler::Keeps::Nothing), i,
+                 parameters, sizes.heads, given.options, sums);
   target.finish();
   for (const HeadTensor *info : tensors)
     target.put("grad." + info->name, sums.find("grad." + info->name), info->shapeFor(sizes.heads));
+}
+
+/// On the host, where the memory of `gradients` is too.
+void backwardOnHost(const Compiled &compiled, const BackwardArguments &given, DeviceGradients &gradients, bool adds) {
+  gradients.data().bind(nullptr, "gradients");
+  Gradients values = adds ? gradients.download() : Gradients();
+  backwardChecked(compiled, given, values, adds);
+  std::vector<DeviceGradients::Impl::Wanted> lacking;
+  for (const auto &entry : values)
+    if (!gradients.contains(entry.name))
+      lacking.push_back({entry.name, entry.tensor.dtype(), entry.tensor.shape()});
+  gradients.data().allocate(lacking, nullptr, "gradients");
+  gradients.update(values);
+}
+
+void backwardInto(const Compiled &compiled, const BackwardArguments &given, DeviceGradients &gradients, bool adds) {
+  (compiled.device ? runtime::backwardOnDevice : backwardOnHost)(compiled, given, gradients, adds);
 }
 
 } // namespace
@@ -363,6 +332,16 @@ void Kernel::backward(const std::vector<TensorRef> &inputs, const Parameters &pa
 void Kernel::accumulate(const std::vector<TensorRef> &inputs, const Parameters &parameters,
                         const TensorRef &outputGradient, Gradients &sums, const Backward &options) const {
   backwardChecked(*impl->compiled, {inputs, parameters, outputGradient, options}, sums, true);
+}
+
+void Kernel::backward(const std::vector<TensorRef> &inputs, const DeviceParameters &parameters,
+                      const TensorRef &outputGradient, DeviceGradients &gradients, const Backward &options) const {
+  backwardInto(*impl->compiled, {inputs, parameters, outputGradient, options}, gradients, false);
+}
+
+void Kernel::accumulate(const std::vector<TensorRef> &inputs, const DeviceParameters &parameters,
+                        const TensorRef &outputGradient, DeviceGradients &sums, const Backward &options) const {
+  backwardInto(*impl->compiled, {inputs, parameters, outputGradient, options}, sums, true);
 }
 
 } // namespace yaglom

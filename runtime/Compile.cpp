@@ -1,6 +1,7 @@
 // compile() and emit(): binding dimensions, the cache, and the compiler behind them.
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/Cache.h"
+#include "runtime/GpuDevice.h"
 
 #include <fmt/format.h>
 
@@ -10,7 +11,6 @@ namespace yaglom {
 namespace {
 
 constexpr const char *kTargets[] = {"host", "reference", "x86-64-v3", "x86-64-v4"};
-
 
 /// Never destroyed: the machine code of kernels must outlive everything that still launches while the process exits.
 runtime::Cache &cache() {
@@ -37,15 +37,32 @@ std::string makeKey(const Spec &spec, const Instance &instance, const CompileOpt
   return key + spec.print();
 }
 
+/// Code for a GPU of this machine is code for its architecture.
+Result<CompileOptions> forArchitecture(CompileOptions options, const std::shared_ptr<runtime::GpuDevice> &device) {
+  if (!device)
+    return options;
+  Result<Target> target = Target::parse(device->architecture());
+  if (!target)
+    return target.error();
+  options.target = *target;
+  return options;
+}
+
 runtime::Cache::Value compileNow(const Spec &spec, Instance instance, const CompileOptions &options) {
+  const Result<std::shared_ptr<runtime::GpuDevice>> device = runtime::GpuDevice::named(options.target.name());
+  if (!device)
+    return device.error();
+  const Result<CompileOptions> lowered = forArchitecture(options, *device);
+  if (!lowered)
+    return lowered.error();
   std::shared_ptr<const compiler::Program> program;
   if (options.target.name() != Target::reference().name()) {
-    Result<std::shared_ptr<const compiler::Program>> built = compiler::build(instance, options);
+    Result<std::shared_ptr<const compiler::Program>> built = compiler::build(instance, *lowered);
     if (!built)
       return built.error();
     program = *built;
   }
-  return runtime::makeCompiled(spec, std::move(instance), options, std::move(program));
+  return runtime::makeCompiled(spec, std::move(instance), *lowered, std::move(program), *device);
 }
 
 } // namespace
@@ -64,24 +81,27 @@ Target Target::host() { return Target("host"); }
 Target Target::reference() { return Target("reference"); }
 
 bool Target::isRunnable() const {
-  return text == "host" || text == "reference" || text == "emulated" || text.starts_with("emulated:");
+  return text == "host" || text == "reference" || text == "emulated" || text.starts_with("emulated:") ||
+         runtime::cudaOrdinal(text);
 }
 
 Result<Target> Target::parse(const std::string &name) {
   for (const char *known : kTargets)
     if (name == known)
       return Target(name);
-  if (compiler::gpuArchitecture(name))
+  if (compiler::gpuArchitecture(name) || runtime::cudaOrdinal(name))
     return Target(name);
-  return Error(fmt::format("unknown target '{}'; there are host, reference, x86-64-v3, x86-64-v4, emulated, emulated:sm_80 and "
-                           "sm_80 (or sm_86, sm_89, sm_90, sm_100, sm_120)",
-                           name));
+  return Error(
+      fmt::format("unknown target '{}'; there are host, reference, x86-64-v3, x86-64-v4, cuda, cuda:1, emulated, "
+                  "emulated:sm_80 and sm_80 (or sm_86, sm_89, sm_90, sm_100, sm_120)",
+                  name));
 }
 
 Result<Kernel> compile(const Spec &spec, const std::string &attention, const CompileOptions &options) {
   const std::string &target = options.target.name();
   if (!options.target.isRunnable())
-    return Error(fmt::format("a kernel for '{}' can be emitted but not run; compile for host, emulated or reference", target));
+    return Error(fmt::format(
+        "a kernel for '{}' can be emitted but not run; compile for host, cuda, emulated or reference", target));
   if (target == "host" && sizeOf(options.dtype) < sizeof(float))
     return Error(fmt::format("kernels of the host compute with f32 or f64, found {}", toText(options.dtype)));
   Result<Instance> instance = runtime::bindOptions(spec, attention, options);
@@ -107,7 +127,13 @@ Result<std::string> emit(const Spec &spec, const std::string &attention, Stage s
     return spec.print();
   if (options.target.name() == Target::reference().name())
     return Error("the reference interprets the tree: it has the stage 'ast' alone");
-  return compiler::emitText(*instance, stage, options, pass);
+  Result<std::shared_ptr<runtime::GpuDevice>> device = std::shared_ptr<runtime::GpuDevice>();
+  if (runtime::cudaOrdinal(options.target.name()))
+    device = runtime::GpuDevice::named(options.target.name());
+  const Result<CompileOptions> lowered = device ? forArchitecture(options, *device) : device.error();
+  if (!lowered)
+    return lowered.error();
+  return compiler::emitText(*instance, stage, *lowered, pass);
 }
 
 } // namespace yaglom

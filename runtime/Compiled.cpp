@@ -143,8 +143,9 @@ int64_t HeadTensor::elements() const {
 }
 
 Compiled::Compiled(Spec spec, Instance instance, CompileOptions options,
-                   std::shared_ptr<const compiler::Program> program)
-    : spec(std::move(spec)), instance(std::move(instance)), options(std::move(options)), program(std::move(program)) {}
+                   std::shared_ptr<const compiler::Program> program, std::shared_ptr<GpuDevice> device)
+    : spec(std::move(spec)), instance(std::move(instance)), options(std::move(options)), program(std::move(program)),
+      device(std::move(device)) {}
 
 const compiler::BackwardProgram &Compiled::backward(compiler::Keeps keeps) const {
   Lazy &lazy = keeps == compiler::Keeps::Nothing ? plainBackward : keptBackward;
@@ -172,9 +173,10 @@ bool needsEqualLengths(const ast::File &file, const ast::AttentionDecl &attentio
 }
 
 Result<std::shared_ptr<const Compiled>> makeCompiled(Spec spec, Instance instance, CompileOptions options,
-                                                     std::shared_ptr<const compiler::Program> program) {
-  auto compiled =
-      std::make_shared<Compiled>(std::move(spec), std::move(instance), std::move(options), std::move(program));
+                                                     std::shared_ptr<const compiler::Program> program,
+                                                     std::shared_ptr<GpuDevice> device) {
+  auto compiled = std::make_shared<Compiled>(std::move(spec), std::move(instance), std::move(options),
+                                             std::move(program), std::move(device));
   compiled->equalLengths = needsEqualLengths(*compiled->instance.file, *compiled->instance.attention);
   compiled->headTensors = makeHeadTensors(compiled->instance);
   compiled->forwardTensors = makeForwardTensors(*compiled);

@@ -4,6 +4,7 @@
 
 #include "compiler/Program.h"
 #include "frontend/Instance.h"
+#include "runtime/GpuDevice.h"
 #include "yaglom/compile.h"
 #include "yaglom/kernel.h"
 
@@ -42,12 +43,14 @@ struct Plan {
 
 /// A compiled attention: everything that does not depend on a launch. Immutable, shared by all copies of a Kernel.
 struct Compiled : std::enable_shared_from_this<Compiled> {
-  Compiled(Spec spec, Instance instance, CompileOptions options, std::shared_ptr<const compiler::Program> program);
+  Compiled(Spec spec, Instance instance, CompileOptions options, std::shared_ptr<const compiler::Program> program,
+           std::shared_ptr<GpuDevice> device = nullptr);
 
   Spec spec; ///< owns the tree that `instance` points into
   Instance instance;
-  CompileOptions options;
+  CompileOptions options; ///< their target is what code is compiled for: "sm_90" for a kernel of "cuda"
   std::shared_ptr<const compiler::Program> program; ///< null for the reference target
+  std::shared_ptr<GpuDevice> device;                ///< where it runs; null for the host
 
   bool equalLengths = false;           ///< something in it is causal: Q and K have one length
   std::vector<HeadTensor> headTensors; ///< parameters, draws, noise of draws, noise of losses, losses, in this order
@@ -79,10 +82,11 @@ private:
   mutable std::map<std::size_t, std::shared_ptr<const compiler::LossProgram>> lossPrograms;
 };
 
-/// Resolves every operand of `program` (null: the reference). The Error is a bug: the program names an operand that the
-/// attention does not have.
+/// Resolves every operand of `program` (null: the reference), which runs on `device` (null: the host). The Error is a bug: the
+/// program names an operand that the attention does not have.
 Result<std::shared_ptr<const Compiled>> makeCompiled(Spec spec, Instance instance, CompileOptions options,
-                                                     std::shared_ptr<const compiler::Program> program);
+                                                     std::shared_ptr<const compiler::Program> program,
+                                                     std::shared_ptr<GpuDevice> device = nullptr);
 
 /// Binds every dimension of an attention by options: d, e and overrides. The Error is the user's.
 Result<Instance> bindOptions(const Spec &spec, const std::string &attention, const CompileOptions &options);

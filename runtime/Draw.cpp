@@ -88,7 +88,9 @@ void runPlan(const Compiled &compiled, const runtime::Plan &plan, Parameters &ma
     operands.push_back(bindHeadTensor(info, *tensor, source.written));
   }
   // On the calling thread: the caller was not asked how many others it may take.
-  runtime::launch(*plan.entry, compiled.program->scratchBytes, grid, operands, compiled.parameterType(), 1);
+  const runtime::Execution how(compiled.device, {.threads = 1});
+  runtime::launch(*plan.entry, compiled.program->scratchBytes, grid, operands, compiled.parameterType(), how);
+  how.finish();
 }
 
 /// The tensors of draw `index`, drawn from `noise` by compiled code.

@@ -129,12 +129,12 @@ static Context makeContext(const compiler::Entry &entry, int64_t scratchBytes, c
 }
 
 void launch(const compiler::Entry &entry, int64_t scratchBytes, const Grid &grid, std::span<const Operand> operands,
-            DType dtype, int threads) {
+            DType dtype, const Execution &how) {
   if (entry.gpu.module)
-    return launchGpu(entry, grid, operands, threads,
-                     {.queryRows = grid.queryRows, .keyRows = grid.keyRows, .begin = grid.segmentRows});
+    return launchGpu(entry, grid, operands,
+                     {.queryRows = grid.queryRows, .keyRows = grid.keyRows, .begin = grid.segmentRows}, *how.session);
   const Context context = makeContext(entry, scratchBytes, grid, operands, dtype);
-  parallelFor(grid.batch * grid.heads, threads, [&context](int64_t begin, int64_t end) {
+  parallelFor(grid.batch * grid.heads, how.threads, [&context](int64_t begin, int64_t end) {
     char *scratch = static_cast<char *>(threadScratch(context.totalBytes));
     writeHeader(context.grid, reinterpret_cast<int64_t *>(scratch));
     for (int64_t item = begin; item < end; ++item)
@@ -221,18 +221,18 @@ private:
 } // namespace
 
 void launchForward(const compiler::Program &program, const Grid &grid, std::span<const Operand> operands, DType dtype,
-                   int threads) {
+                   const Execution &how) {
   // A part of this many rows is worth the state before it.
   constexpr int64_t kLeastRows = 1024;
-  const int64_t items = grid.batch * grid.heads, workers = threads ? threads : defaultThreads();
+  const int64_t items = grid.batch * grid.heads, workers = how.threads ? how.threads : defaultThreads();
   const int64_t most = grid.queryRows / kLeastRows;
   const bool packed = std::any_of(operands.begin(), operands.end(), [](const Operand &o) { return o.isPacked(); });
   if (program.forward.gpu.module || items >= workers || most < 2 || packed || program.parts == compiler::Parts::None)
-    return launch(program.forward, program.scratchBytes, grid, operands, dtype, threads);
+    return launch(program.forward, program.scratchBytes, grid, operands, dtype, how);
   const Context context = makeContext(program.forward, program.scratchBytes, grid, operands, dtype);
   // Twice as many parts as threads: the last ones to finish are then half as long.
   SplitLaunch split(program, context, std::min(most, 2 * (workers + items - 1) / items));
-  parallelFor(workers, threads, [&](int64_t begin, int64_t end) {
+  parallelFor(workers, how.threads, [&](int64_t begin, int64_t end) {
     for (; begin < end; ++begin)
       split.work();
   });
@@ -240,32 +240,36 @@ void launchForward(const compiler::Program &program, const Grid &grid, std::span
 
 /// All items at once, segment by segment.
 static void launchKeepingOnGpu(const compiler::Program &program, const Grid &grid, std::span<const Operand> operands,
-                               DType dtype, int threads, const KeptStates &kept) {
+                               DType dtype, GpuSession &session, const KeptStates &kept) {
   const int64_t stateBytes = program.stateElements * static_cast<int64_t>(sizeOf(parameterType(dtype)));
   const auto state = [&](int64_t index) { return kept.data + index * stateBytes; };
   const bool isLast = kept.keeps == compiler::Keeps::Last;
   if (!isLast) // over no key: the state before the first
-    launchGpu(program.advance, grid, operands, threads, {.stateOut = state(0), .itemBytes = kept.itemBytes, .stateBytes = stateBytes});
+    launchGpu(program.advance, grid, operands,
+              {.stateOut = state(0), .itemBytes = kept.itemBytes, .stateBytes = stateBytes}, session);
   const int64_t rows = isLast ? grid.queryRows : kept.segmentRows;
   for (int64_t first = 0, segment = 0; first < grid.queryRows; first += rows, ++segment)
-    launchGpu(program.forward, grid, operands, threads,
+    launchGpu(program.forward, grid, operands,
               {.queryRows = std::min(first + rows, grid.queryRows),
                .keyRows = grid.keyRows,
                .begin = first,
                .stateIn = segment ? state(segment) : nullptr,
-               .stateOut = isLast ? state(0) : segment + 1 < kept.states ? state(segment + 1) : nullptr,
+               .stateOut = isLast                      ? state(0)
+                           : segment + 1 < kept.states ? state(segment + 1)
+                                                       : nullptr,
                .itemBytes = kept.itemBytes,
-               .stateBytes = stateBytes});
+               .stateBytes = stateBytes},
+              session);
 }
 
 void launchKeeping(const compiler::Program &program, const Grid &grid, std::span<const Operand> operands, DType dtype,
-                   int threads, const KeptStates &kept) {
+                   const Execution &how, const KeptStates &kept) {
   if (program.forward.gpu.module)
-    return launchKeepingOnGpu(program, grid, operands, dtype, threads, kept);
+    return launchKeepingOnGpu(program, grid, operands, dtype, *how.session, kept);
   const Context context = makeContext(program.forward, program.scratchBytes, grid, operands, dtype);
   const int64_t stateBytes = program.stateElements * static_cast<int64_t>(context.elementBytes);
   const bool isLast = kept.keeps == compiler::Keeps::Last;
-  parallelFor(grid.batch * grid.heads, threads, [&](int64_t begin, int64_t end) {
+  parallelFor(grid.batch * grid.heads, how.threads, [&](int64_t begin, int64_t end) {
     char *scratch = static_cast<char *>(threadScratch(context.totalBytes));
     int64_t *words = reinterpret_cast<int64_t *>(scratch);
     for (int64_t item = begin; item < end; ++item)

@@ -3,9 +3,11 @@
 #pragma once
 
 #include "compiler/Program.h"
+#include "runtime/GpuDevice.h"
 #include "yaglom/tensor.h"
 
 #include <cstdint>
+#include <memory>
 #include <span>
 
 namespace yaglom::runtime {
@@ -21,7 +23,8 @@ struct Operand {
   int64_t rows = 0;
   int64_t width = 1;
   DType dtype = DType::f32;
-  bool isLent = false; ///< no data: each thread lends scratch for the rows of the item it is at
+  bool isLent = false;   ///< no data: each thread lends scratch for the rows of the item it is at
+  bool onDevice = false; ///< data is memory of the kernel's GPU, not of the host
 
   /// Kernels read dense rows; others are copied to scratch for the time of the item.
   bool isPacked() const { return columnStride != 1 && width > 1; }
@@ -44,19 +47,38 @@ struct KeptStates {
   int64_t itemBytes, states, segmentRows;
 };
 
-/// Runs `entry` on every item of `grid` and returns when all are done. Items are independent: which thread computes one,
-/// and in which order, changes no bit. The operands are checked before.
+/// What runs the launches of one call of the user: threads of the host, or a session of the kernel's GPU.
+class Execution {
+public:
+  /// On at most `threads` threads.
+  explicit Execution(int threads) : threads(threads) {}
+  /// On `device`, or on threads where it is null.
+  Execution(const std::shared_ptr<GpuDevice> &device, const SessionOptions &options)
+      : threads(options.threads), session(device ? device->begin(options) : nullptr) {}
+
+  /// After the last launch.
+  void finish() const {
+    if (session)
+      session->finish();
+  }
+
+  const int threads;
+  const std::unique_ptr<GpuSession> session; ///< null on the host
+};
+
+/// Runs `entry` on every item of `grid` and returns when all are done, or enqueued on the GPU. Items are independent: which
+/// thread computes one, and in which order, changes no bit. The operands are checked before.
 void launch(const compiler::Entry &entry, int64_t scratchBytes, const Grid &grid, std::span<const Operand> operands,
-            DType dtype, int threads);
+            DType dtype, const Execution &how);
 
 /// The same for the forward function of `program`. When the items are fewer than the threads, each is split along the
 /// sequence: one thread runs ahead through the keys and hands out states, the others compute the rows between two of them.
 /// A state is the same bits wherever it is computed, so the outputs are too.
 void launchForward(const compiler::Program &program, const Grid &grid, std::span<const Operand> operands, DType dtype,
-                   int threads);
+                   const Execution &how);
 
 /// The same, segment by segment; leaves the state before each, or that after the last row.
 void launchKeeping(const compiler::Program &program, const Grid &grid, std::span<const Operand> operands, DType dtype,
-                   int threads, const KeptStates &kept);
+                   const Execution &how, const KeptStates &kept);
 
 } // namespace yaglom::runtime

@@ -38,7 +38,9 @@ public:
       operands.push_back(bindHeadTensor(info, tensors[i], i >= inputs));
     }
     const runtime::Grid grid{.heads = heads, .queryRows = loss.samples};
-    runtime::launch(entry, program.scratchBytes, grid, operands, noise.dtype(), 1);
+    const runtime::Execution how(compiled.device, {.threads = 1});
+    runtime::launch(entry, program.scratchBytes, grid, operands, noise.dtype(), how);
+    how.finish();
     Gradients gradients;
     for (std::size_t i = inputs; i < tensors.size(); ++i)
       collect(baseOf(entry.operands[i], true), tensors[i], gradients);

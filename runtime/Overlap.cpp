@@ -108,7 +108,7 @@ bool overlapsItself(const TensorRef &tensor) {
 bool overlap(const TensorRef &a, const TensorRef &b) {
   const int64_t extentA = extent(a);
   const int64_t extentB = extent(b);
-  if (extentA == 0 || extentB == 0)
+  if (extentA == 0 || extentB == 0 || a.device != b.device)
     return false;
   const auto size = static_cast<int64_t>(sizeOf(a.dtype));
   const int64_t distance = (reinterpret_cast<intptr_t>(b.data) - reinterpret_cast<intptr_t>(a.data)) / size;

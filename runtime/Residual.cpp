@@ -16,9 +16,9 @@ Residual::Residual(Residual &&) noexcept = default;
 Residual &Residual::operator=(Residual &&) noexcept = default;
 Residual::~Residual() = default;
 
-int64_t Residual::bytes() const { return static_cast<int64_t>(impl->words.size() * sizeof(int64_t)); }
+int64_t Residual::bytes() const { return static_cast<int64_t>(impl->bytes); }
 
-void Residual::Impl::prepare(const runtime::Compiled &compiled, const runtime::Sizes &launch) {
+void Residual::Impl::prepare(const runtime::Compiled &compiled, const runtime::Sizes &launch, void *stream) {
   kernel.reset(); // until the launch has ended well
   sizes = launch;
   keeps = compiled.isReference() ? compiler::Keeps::Nothing : compiled.program->keeps;
@@ -32,7 +32,12 @@ void Residual::Impl::prepare(const runtime::Compiled &compiled, const runtime::S
     const int64_t bytes = states * program.stateElements * static_cast<int64_t>(sizeOf(compiled.parameterType()));
     itemBytes = (bytes + 7) / 8 * 8;
   }
-  words.resize(static_cast<std::size_t>(sizes.batch * sizes.heads * itemBytes / 8));
+  bytes = static_cast<std::size_t>(sizes.batch * sizes.heads * itemBytes);
+  if (bytes > memory.bytes || device != compiled.device) {
+    memory = {}; // freed first, so that old and new never add up
+    device = compiled.device;
+    memory = runtime::allocate(device, bytes, stream, "a residual");
+  }
 }
 
 void Residual::Impl::check(const runtime::Compiled &compiled, const runtime::Sizes &launch) const {

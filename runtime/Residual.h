@@ -8,7 +8,6 @@
 
 #include <cstddef>
 #include <memory>
-#include <vector>
 
 namespace yaglom {
 
@@ -16,11 +15,10 @@ namespace yaglom {
 struct Residual::Impl {
   explicit Impl(int64_t interval) : interval(interval) {}
 
-  /// Makes room for a launch.
-  void prepare(const runtime::Compiled &compiled, const runtime::Sizes &sizes);
+  /// Makes room for a launch on `stream`.
+  void prepare(const runtime::Compiled &compiled, const runtime::Sizes &sizes, void *stream);
   /// Throws the Error that says why `residual` is not what a forward launch with these arguments left.
   void check(const runtime::Compiled &compiled, const runtime::Sizes &sizes) const;
-  char *item(int64_t index) { return reinterpret_cast<char *>(words.data()) + index * itemBytes; }
 
   const int64_t interval; ///< chunks between two states
   /// Of the launch, none before it has ended well. Its address is not given to another while this one looks at it.
@@ -30,7 +28,9 @@ struct Residual::Impl {
   int64_t states = 0;      ///< of an item
   int64_t segmentRows = 0; ///< rows between two states
   int64_t itemBytes = 0;
-  std::vector<int64_t> words;
+  std::size_t bytes = 0;                      ///< of all items
+  runtime::Block memory;                      ///< where the kernel runs; may be larger
+  std::shared_ptr<runtime::GpuDevice> device; ///< whose memory it is; null: the host's
 };
 
 } // namespace yaglom

@@ -82,6 +82,12 @@ TensorRef::TensorRef(void *data, DType dtype, Shape shape, Shape strides)
 TensorRef::TensorRef(const void *data, DType dtype, Shape shape, Shape strides)
     : TensorRef(makeRef(data, dtype, false, std::move(shape), std::move(strides))) {}
 
+TensorRef TensorRef::onCuda(int ordinal) const {
+  TensorRef there = *this;
+  there.device = ordinal;
+  return there;
+}
+
 Tensor::Tensor(DType dtype, Shape shape) : type(dtype), dims(std::move(shape)) {
   const std::size_t bytes = static_cast<std::size_t>(countElements(dims)) * sizeOf(type);
   if (bytes == 0)

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "bench/Peak.h"
 #include "bench/Subject.h"
+#include "runtime/GpuDevice.h"
 #include "runtime/Pool.h"
 #include "support/Memory.h"
 #include "tools/Commands.h"
@@ -167,6 +168,8 @@ void printTable(const BenchOptions &options, const Kernel &kernel, const Measure
 } // namespace
 
 int bench(const BenchOptions &options) {
+  if (const std::optional<int> ordinal = runtime::cudaOrdinal(options.compile.target.name()))
+    return benchGpu(options, *ordinal);
   const Spec spec = loadSpec(options.file);
   const Kernel kernel = compile(spec, options.attention, options.compile).value();
   const int threads = options.threads ? options.threads : runtime::defaultThreads();

@@ -32,6 +32,8 @@ struct EmitOptions : AttentionOptions {
   Stage stage = Stage::Ast;
   bool backward = false;
   bool residual = false;
+  bool sassInfo = false; ///< in place of a stage: what ptxas says of the kernels
+  bool json = false;     ///< of sassInfo
 };
 
 struct RunOptions : AttentionOptions {
@@ -89,6 +91,8 @@ int describe(const DescribeOptions &options);
 int emit(const EmitOptions &options);
 int run(const RunOptions &options);
 int bench(const BenchOptions &options);
+int benchGpu(const BenchOptions &options, int ordinal); ///< of bench, for the target cuda
+int sassInfo(const EmitOptions &options);               ///< of emit
 int gradcheck(const GradcheckOptions &options);
 /// kFailure when the kernel has findings, too.
 int emulate(const EmulateOptions &options);

@@ -7,6 +7,8 @@
 namespace yaglom::tools {
 
 int emit(const EmitOptions &options) {
+  if (options.sassInfo)
+    return sassInfo(options);
   const Spec spec = loadSpec(options.file);
   const Pass pass = options.residual ? Pass::BackwardFromResidual : options.backward ? Pass::Backward : Pass::Forward;
   const std::string text = yaglom::emit(spec, options.attention, options.stage, options.compile, pass).value();

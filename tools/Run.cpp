@@ -4,7 +4,7 @@
 #include "tools/Declared.h"
 
 #include "frontend/Ast.h"
-#include "runtime/GpuLaunch.h"
+#include "runtime/EmulatedDevice.h"
 #include "support/Safetensors.h"
 
 #include <fmt/format.h>
@@ -117,25 +117,30 @@ Tensor toTensor(const std::vector<double> &values, DType dtype) {
 /// O, and what else was asked for.
 Parameters compute(const RunOptions &options, const Kernel &kernel, const InputFile &file) {
   Parameters tensors;
-  std::vector<TensorRef> inputs;
+  std::vector<std::string> names;
   for (const TensorInfo &info : kernel.tensors())
     if (info.role == TensorRole::Input) {
       file.load(info.name, kernel.dtype(), tensors);
-      inputs.push_back(tensors[info.name].ref());
+      names.push_back(info.name);
     }
-  const Shape &shape = inputs.front().shape;
+  const Shape shape = tensors[names.front()].shape();
   const int64_t heads = shape.size() > 1 ? shape[1] : 0;
   const Parameters parameters = makeParameters(kernel, file, heads, options.seed);
+  tensors.set("O", makeOutput(kernel, tensors[names.front()]));
+  if (options.backward && !file.load("grad.O", kernel.dtype(), tensors))
+    throw Error(fmt::format("{}: missing 'grad.O', which --backward reads", options.input));
 
-  Parameters results;
-  results.set("O", makeOutput(kernel, tensors[kernel.tensors().front().name]));
+  const DeviceParameters there = kernel.upload(tensors); // where the kernel runs
+  std::vector<TensorRef> inputs;
+  for (const std::string &name : names)
+    inputs.push_back(there[name]);
   Residual residual(std::max<int64_t>(options.residual, 1));
   Residual *kept = options.residual ? &residual : nullptr;
-  kernel.forward(inputs, parameters, results["O"], {.threads = options.threads, .residual = kept});
+  kernel.forward(inputs, parameters, there["O"], {.threads = options.threads, .residual = kept});
+  Parameters results;
+  results.set("O", there.download()["O"]);
   if (options.backward) {
-    if (!file.load("grad.O", kernel.dtype(), tensors))
-      throw Error(fmt::format("{}: missing 'grad.O', which --backward reads", options.input));
-    for (const auto &entry : kernel.backward(inputs, parameters, tensors["grad.O"].ref(),
+    for (const auto &entry : kernel.backward(inputs, parameters, there["grad.O"],
                                              {.threads = options.threads, .seed = options.seed, .residual = kept}))
       results.set(entry.name, entry.tensor);
     Gradients sums;

@@ -41,7 +41,7 @@ void addTarget(CLI::App &command, CompileOptions &options, bool runs) {
               throw CLI::ValidationError("--target", "a kernel for '" + name + "' can be emitted but not run");
             options.target = *target;
           },
-          "What the kernel runs on: host, reference, emulated, ...")
+          "What the kernel runs on: host, cuda, cuda:1, reference, emulated, ...")
       ->type_name("NAME");
 }
 
@@ -71,7 +71,7 @@ void addDType(CLI::App &command, CompileOptions &options) {
       .add_option_function<std::string>(
           "--dtype", [&options](const std::string &name) { options.dtype = kTypes.at(name); }, "Element type (f32)")
       ->check(CLI::IsMember(kTypes))
-      ->type_name("f32|f64");
+      ->type_name("f32|f64|f16|bf16");
 }
 
 void addExecution(CLI::App &command, CompileOptions &options, int &threads) {
@@ -120,9 +120,10 @@ void addResidual(CLI::App &command, int64_t &interval) {
 }
 
 void addEmit(CLI::App &app, Action &action) {
+  static constexpr const char *kSassInfo = "sass-info";
   static const std::map<std::string, Stage> kStages = {
       {"ast", Stage::Ast},   {"formula", Stage::Formula}, {"scan", Stage::Scan}, {"tile", Stage::Tile},
-      {"llvm", Stage::Llvm}, {"asm", Stage::Asm},         {"ptx", Stage::Ptx}};
+      {"llvm", Stage::Llvm}, {"asm", Stage::Asm},         {"ptx", Stage::Ptx},   {kSassInfo, Stage::Ptx}};
   CLI::App *command = app.add_subcommand("emit", "Prints the program after a stage of the compiler");
   auto options = std::make_shared<EmitOptions>();
   addAttention(*command, *options);
@@ -134,11 +135,16 @@ void addEmit(CLI::App &app, Action &action) {
       ->type_name("C");
   command
       ->add_option_function<std::string>(
-          "--stage", [options](const std::string &name) { options->stage = kStages.at(name); },
-          "After which stage: ast, formula, scan, tile, llvm, asm or ptx")
+          "--stage",
+          [options](const std::string &name) {
+            options->sassInfo = name == kSassInfo;
+            options->stage = kStages.at(name);
+          },
+          "After which stage: ast, formula, scan, tile, llvm, asm or ptx; sass-info: registers and memory, by ptxas")
       ->required()
       ->check(CLI::IsMember(kStages))
       ->type_name("STAGE");
+  command->add_flag("--json", options->json, "sass-info as one JSON object");
   CLI::Option *backward = addBackward(*command, options->backward, "The gradient's program");
   command->add_flag("--residual", options->residual, "The gradient's program that takes a residual")->needs(backward);
   command->callback([options, &action] { action = [options] { return emit(*options); }; });
@@ -184,12 +190,20 @@ void addBench(CLI::App &app, Action &action) {
 
 void addGradcheck(CLI::App &app, Action &action) {
   CLI::App *command = app.add_subcommand(
-      "gradcheck",
-      "Compares compiled gradients in float64 with the reference's: random directions, small ones entry by entry");
+      "gradcheck", "Compares compiled gradients with the reference's: random directions, small ones entry by entry");
   auto options = std::make_shared<GradcheckOptions>();
   options->compile.headDim = 7;
   options->compile.valueDim = 5;
+  options->compile.dtype = DType::f64;
   addAttention(*command, *options);
+  addTarget(*command, options->compile, /*runs=*/true);
+  static const std::map<std::string, DType> kTypes = {{"f32", DType::f32}, {"f64", DType::f64}};
+  command
+      ->add_option_function<std::string>(
+          "--dtype", [options](const std::string &name) { options->compile.dtype = kTypes.at(name); },
+          "Element type (f64)")
+      ->check(CLI::IsMember(kTypes))
+      ->type_name("f32|f64");
   command->add_option("--head-dim", options->compile.headDim, "d, the width of Q and K (7)")
       ->check(CLI::PositiveNumber)
       ->type_name("D");

@@ -18,13 +18,13 @@ public:
   static Target host();
   /// The float64 interpreter that defines the language: exact, quadratic and slow.
   static Target reference();
-  /// "host", "reference", "x86-64-v3" or "x86-64-v4"; "emulated" or "emulated:sm_90", a GPU of that architecture run on the
-  /// processor; "sm_80", "sm_86", "sm_89", "sm_90", "sm_100" or "sm_120". A kernel for what is not here can be emitted but not
+  /// "host", "reference", "x86-64-v3" or "x86-64-v4"; "cuda" or "cuda:1", the NVIDIA GPU with that ordinal; "emulated" or
+  /// "emulated:sm_90", a GPU of that architecture run on the processor; "sm_80", "sm_86", "sm_89", "sm_90", "sm_100" or "sm_120". A kernel for what is not here can be emitted but not
   /// run.
   static Result<Target> parse(const std::string &name);
 
   const std::string &name() const { return text; }
-  /// Whether kernels for it can be launched in this process.
+  /// Whether kernels for it can be launched in this process. That there is no driver or GPU for "cuda" shows when compiling.
   bool isRunnable() const;
 
 private:

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "yaglom/device.h"
 #include "yaglom/tensor.h"
 
 #include <cstdint>
@@ -56,6 +57,7 @@ private:
 struct Launch {
   int threads = 0; ///< at most so many, the calling one among them; 0 (or more than the cores) means one a core
   Residual *residual = nullptr; ///< is filled for the backward launch
+  void *stream = nullptr;       ///< of a kernel of a GPU: the CUstream to run on; null is the legacy default stream
 };
 
 /// How to run one backward launch.
@@ -63,12 +65,31 @@ struct Backward {
   int threads = 0;                    ///< as Launch::threads
   uint64_t seed = 0;                  ///< that the draws were made from, unless their noise is among the parameters
   const Residual *residual = nullptr; ///< of the forward launch with the same inputs and parameters
+  void *stream = nullptr;             ///< as Launch::stream
+};
+
+/// The launches to prepare for: up to these sizes, on this stream.
+struct Prepare {
+  int64_t batch = 1;
+  int64_t heads = 1;
+  int64_t queryLength = 1;
+  int64_t keyLength = 0;        ///< 0: as queryLength
+  bool backward = false;        ///< backward launches too
+  Residual *residual = nullptr; ///< launches with it; it gets its memory
+  DeviceGradients *gradients =
+      nullptr;            ///< backward launches into it; it gets the tensors that it lacks, of these sizes
+  void *stream = nullptr; ///< as Launch::stream
 };
 
 /// Gradients by name: "grad.Q", "grad.flexformer_n.W1", "grad.flow.0.scale.W0"; each has the shape of its tensor.
 using Gradients = Parameters;
 
 /// A compiled attention. Copies share the code; every member function is thread-safe.
+///
+/// A kernel of a GPU (`Target::parse("cuda")`) takes inputs and output in that GPU's memory (TensorRef::onCuda). With
+/// DeviceParameters its launches are enqueued on their stream and return; a mistake of the machine shows at a later call. With
+/// Parameters these are copied to the GPU for every launch, which waits until it is done: simple and slow, and an Error while
+/// the stream is being captured. Scratch belongs to the library, one block for each GPU and stream, whatever kernels use it.
 class YAGLOM_API Kernel {
 public:
   struct Impl;
@@ -111,6 +132,9 @@ public:
                const Launch &launch = {}) const;
   void forward(const std::vector<TensorRef> &inputs, const Parameters &parameters, const TensorRef &output,
                const Launch &launch = {}) const;
+  /// The same with parameters from upload().
+  void forward(const std::vector<TensorRef> &inputs, const DeviceParameters &parameters, const TensorRef &output,
+               const Launch &launch = {}) const;
 
   /// Gradients of sum(O * outputGradient) by every input, by the parameters and draws that are given, and through draws by
   /// the parameters of their samplers. Arguments as for forward(); `outputGradient` [B, H, N, e] may have any strides. The
@@ -126,6 +150,20 @@ public:
   /// The same, added to what these tensors hold.
   void accumulate(const std::vector<TensorRef> &inputs, const Parameters &parameters, const TensorRef &outputGradient,
                   Gradients &sums, const Backward &options = {}) const;
+  /// The same with parameters from upload(), and gradients that stay where those are; what is lacking there is allocated. Sums
+  /// over batch and heads have a fixed order: the same bits at every launch. Gradients through draws of samplers that have
+  /// parameters are computed by way of the host: such a launch waits, and is an Error while the stream is being captured.
+  void backward(const std::vector<TensorRef> &inputs, const DeviceParameters &parameters,
+                const TensorRef &outputGradient, DeviceGradients &gradients, const Backward &options = {}) const;
+  void accumulate(const std::vector<TensorRef> &inputs, const DeviceParameters &parameters,
+                  const TensorRef &outputGradient, DeviceGradients &sums, const Backward &options = {}) const;
+
+  /// Copies tensors to where launches of this kernel find them: the memory of its GPU, or of the host. Throws Error.
+  DeviceParameters upload(const Parameters &parameters, void *stream = nullptr) const;
+  /// Does everything slow that the first of these launches would do: compiles the gradient, loads code, allocates scratch.
+  /// Afterwards a launch with DeviceParameters, up to these sizes and on this stream, allocates nothing, loads nothing and
+  /// waits for nothing, so it may be captured into a graph; unprepared, it is an Error there. Throws Error.
+  void prepare(const Prepare &options) const;
 
 private:
   std::shared_ptr<const Impl> impl;

@@ -26,9 +26,11 @@ YAGLOM_API std::size_t sizeOf(DType type);
 using Shape = std::vector<int64_t>;
 
 /// Points to memory that the caller owns and keeps alive during the call. Strides are in elements; row-major when not given.
+/// Memory is the host's unless onCuda() says otherwise.
 ///
 ///     TensorRef q{data, {batch, heads, length, 64}};                                      // [B, H, N, d]
 ///     TensorRef k{data, {batch, heads, length, 64}, {heads * length * 64, 64, heads * 64, 1}};  // stored as [B, N, H, d]
+///     TensorRef v = TensorRef(address, DType::bf16, {batch, heads, length, 64}).onCuda(0); // on the first GPU
 struct YAGLOM_API TensorRef {
   TensorRef() = default;
   TensorRef(float *data, Shape shape, Shape strides = {});
@@ -38,12 +40,17 @@ struct YAGLOM_API TensorRef {
   /// Memory of any element type; writable unless it is const.
   TensorRef(void *data, DType dtype, Shape shape, Shape strides = {});
   TensorRef(const void *data, DType dtype, Shape shape, Shape strides = {});
+  /// The same, where `data` is an address on the GPU with this ordinal (CUdeviceptr, cudaMalloc's or PyTorch's data_ptr()).
+  TensorRef onCuda(int ordinal = 0) const;
+
+  static constexpr int kHost = -1;
 
   const void *data = nullptr;
   DType dtype = DType::f32;
   bool writable = false;
   Shape shape;
-  Shape strides; ///< as many entries as shape
+  Shape strides;      ///< as many entries as shape
+  int device = kHost; ///< whose memory it is: the host's, or the GPU's with this CUDA ordinal
 };
 
 /// A dense row-major tensor that owns its memory, 64-byte aligned, zero-initialised.

@@ -4,6 +4,8 @@
 
 #include "yaglom/builder.h"
 #include "yaglom/compile.h"
+#include "yaglom/device.h"
+#include "yaglom/dlpack.h"
 #include "yaglom/kernel.h"
 #include "yaglom/result.h"
 #include "yaglom/safetensors.h"

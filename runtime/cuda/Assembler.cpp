@@ -123,4 +123,16 @@ Result<std::unique_ptr<Assembler>> findAssembler(const AssemblerSearch &search) 
                "was found; install the CUDA toolkit, or leave assembling to the driver");
 }
 
+Result<std::unique_ptr<Assembler>> assemblerFromEnvironment() {
+  const char *value = std::getenv("YAGLOM_ASSEMBLER");
+  const std::string wish = value ? value : "";
+  if (wish.empty())
+    return findAssembler();
+  if (wish == "driver")
+    return Error("no assembler for PTX: YAGLOM_ASSEMBLER is 'driver'");
+  auto opened = openPtxas(wish);
+  return opened ? std::move(opened)
+                : Error(fmt::format("no assembler for PTX: YAGLOM_ASSEMBLER: {}", opened.error().what()));
+}
+
 } // namespace yaglom::cuda

@@ -50,6 +50,10 @@ struct AssemblerSearch {
 /// The first assembler that is found. Errors: there is none.
 Result<std::unique_ptr<Assembler>> findAssembler(const AssemblerSearch &search = AssemblerSearch::fromEnvironment());
 
+/// The one that the environment variable YAGLOM_ASSEMBLER names, a ptxas, else the first that is found. Errors: there is none;
+/// the variable is "driver", which leaves assembling to NVIDIA's driver.
+Result<std::unique_ptr<Assembler>> assemblerFromEnvironment();
+
 /// The program `path`, run anew for each text, with temporary files that are removed.
 Result<std::unique_ptr<Assembler>> openPtxas(const std::string &path);
 

@@ -42,7 +42,7 @@ struct Parameter {
 };
 
 /// Enqueues `function`. Allocates nothing, loads nothing, waits for nothing: may be captured into a graph. `parameters`
-/// are as the function declares them, at most 256. Errors, before anything runs: a grid, block, cluster or shared
+/// are as the function declares them, at most 544. Errors, before anything runs: a grid, block, cluster or shared
 /// memory out of range; parameters of other number or sizes than the function's. A crash of the kernel shows at a later
 /// call.
 Result<void> launch(const Function &function, const LaunchConfig &config, std::span<const Parameter> parameters);

@@ -1,6 +1,6 @@
 // What the emulator counts in kernels of the usual size: the hardware's minimum, or close to it.
 // SPDX-License-Identifier: Apache-2.0
-#include "runtime/GpuLaunch.h"
+#include "runtime/EmulatedDevice.h"
 #include "tests/numeric/CpuCase.h"
 
 #include "tests/unit/Catch.h"

@@ -25,17 +25,6 @@ std::vector<std::string> filesWith(std::initializer_list<const char *> texts) {
   return files;
 }
 
-/// What may be lost where inputs and products are rounded to 16 bits: what the table says, or a small multiple of what rounding
-/// the tensors alone changes in exact arithmetic, where an attention is that sensitive.
-double halfBound(DType dtype, double changeByRounding) { return std::max(tolerance(dtype, 1), 8 * changeByRounding); }
-
-/// A parameter's gradient sums terms of the size of grad.V over tokens and features. Terms that cancel leave their rounding, as
-/// that of sigma, which is 0 in exact arithmetic.
-double sumBound(DType dtype, int64_t rows) {
-  constexpr int64_t kFeatures = 32;
-  return roundoff(dtype) * std::sqrt(static_cast<double>(rows * kFeatures));
-}
-
 } // namespace
 
 TEST_CASE("emulated: float32 kernels reproduce every golden output and draw") {

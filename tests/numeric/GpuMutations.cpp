@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "compiler/Program.h"
 #include "runtime/Compiled.h"
+#include "runtime/EmulatedDevice.h"
 #include "runtime/GpuLaunch.h"
 #include "tests/emulator/Mutate.h"
 #include "tests/numeric/CpuCase.h"
@@ -82,8 +83,9 @@ private:
     for (int64_t i = 0; i < output.size(); ++i)
       output.set(i, 7); // what a kernel leaves out shows
     try {
-      runtime::launchGpu(entry, {1, 1, launch.rows, launch.rows}, operands, 1,
-                         {.queryRows = launch.rows, .keyRows = launch.rows});
+      const auto session = runtime::emulatedDevice("sm_80")->begin({.threads = 1});
+      runtime::launchGpu(entry, {1, 1, launch.rows, launch.rows}, operands,
+                         {.queryRows = launch.rows, .keyRows = launch.rows}, *session);
     } catch (const Error &) {
       return false;
     }
@@ -108,7 +110,8 @@ TEST_CASE("emulated: mutants of our kernels are noticed") {
   };
   int noticed = 0, different = 0, mutants = 0;
   std::string survivors;
-  for (const Case &each : {Case{"flexformer_n", "flexformer_n_attention"}, Case{"linear_transformer", "linear_transformer"}}) {
+  for (const Case &each :
+       {Case{"flexformer_n", "flexformer_n_attention"}, Case{"linear_transformer", "linear_transformer"}}) {
     Subject subject(Spec::parseFile(YAGLOM_SOURCE_DIR "/examples/specs/" + std::string(each.spec) + ".phi").value(),
                     each.attention, DType::bf16);
     runtime::EmulatorReports reports;
@@ -137,7 +140,8 @@ TEST_CASE("emulated: mutants of our kernels are noticed") {
         survivors += std::string(each.spec) + " " + mutant.description + "\n";
     }
   }
-  INFO(noticed << " noticed of " << different << " that differ, of " << mutants << " mutants; not noticed:\n" << survivors);
+  INFO(noticed << " noticed of " << different << " that differ, of " << mutants << " mutants; not noticed:\n"
+               << survivors);
   CHECK(noticed >= 0.97 * different);
   CHECK(different >= 0.7 * mutants);
 }

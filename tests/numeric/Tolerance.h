@@ -4,6 +4,7 @@
 
 #include "yaglom/tensor.h"
 
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 
@@ -45,6 +46,19 @@ inline double tolerance(DType type, int64_t terms) {
 /// error of some roundoffs of it; exp makes that absolute error a relative one of the feature, once for q and once for k.
 inline double tolerance(DType type, int64_t terms, double exponent) {
   return tolerance(type, terms) + 8 * exponent * roundoff(type);
+}
+
+/// What may be lost where inputs and products are rounded to 16 bits: what the table says, or a small multiple of what rounding
+/// the tensors alone changes in exact arithmetic, where an attention is that sensitive.
+inline double halfBound(DType dtype, double changeByRounding) {
+  return std::max(tolerance(dtype, 1), 8 * changeByRounding);
+}
+
+/// A parameter's gradient sums terms of the size of grad.V over tokens and features. Terms that cancel leave their rounding, as
+/// that of sigma, which is 0 in exact arithmetic.
+inline double sumBound(DType dtype, int64_t rows) {
+  constexpr int64_t kFeatures = 32;
+  return roundoff(dtype) * std::sqrt(static_cast<double>(rows * kFeatures));
 }
 
 } // namespace yaglom::tests

@@ -323,3 +323,13 @@ TEST_CASE("any text can be read as a log") {
             .functions.at(0)
             .registers == 0);
 }
+
+TEST_CASE("the environment names an assembler, or leaves assembling to the driver") {
+  setenv("YAGLOM_ASSEMBLER", "driver", 1);
+  const auto said = [] { return std::string(assemblerFromEnvironment().error().what()); };
+  CHECK(said() == "no assembler for PTX: YAGLOM_ASSEMBLER is 'driver'");
+  setenv("YAGLOM_ASSEMBLER", "/none/ptxas", 1);
+  CHECK(said() == "no assembler for PTX: YAGLOM_ASSEMBLER: /none/ptxas is not a program");
+  unsetenv("YAGLOM_ASSEMBLER");
+  CHECK(static_cast<bool>(assemblerFromEnvironment()) == static_cast<bool>(findAssembler()));
+}

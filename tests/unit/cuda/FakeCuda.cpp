@@ -1,9 +1,10 @@
-// The functions of libcuda.so.1 on host memory, recording every call. YAGLOM_FAKE_OLD leaves out what drivers of CUDA
-// 11.4 lack, YAGLOM_FAKE_BROKEN also a function that yaglom needs.
+// libcuda.so.1 on host memory, recording every call: all functions here, since they share a hidden state. YAGLOM_FAKE_OLD lacks
+// what CUDA 11.4 lacks, YAGLOM_FAKE_BROKEN also a function that we need; YAGLOM_FAKE_RUNS runs kernels (FakeRuns.cpp).
 // SPDX-License-Identifier: Apache-2.0
 #include "tests/unit/cuda/FakeCuda.h"
 
 #include "runtime/cuda/Abi.h"
+#include "tests/unit/cuda/FakeRuns.h"
 
 #include <cstdlib>
 #include <cstring>
@@ -56,9 +57,29 @@ Status enterCurrent(const char *name) {
   return status ? status : static_cast<Status>(current ? kSuccess : kInvalidContext);
 }
 
+#ifdef YAGLOM_FAKE_RUNS
+using yaglom::fakecuda::FakeFunction;
+#else
 struct FakeFunction {
   std::string name;
 };
+#endif
+
+/// On a stream that is being captured `work` is kept for the replay, on others it is done.
+Status enqueue(Stream stream, const std::function<Status()> &work) {
+  if (!state.capturing.count(stream))
+    return work();
+  state.captured[stream].push_back(work);
+  return kSuccess;
+}
+
+char *hostOf(DevicePointer pointer) {
+  const auto after = state.memory.upper_bound(pointer);
+  if (after == state.memory.begin() || !std::prev(after)->second.host)
+    return reinterpret_cast<char *>(pointer);
+  const auto &[first, allocation] = *std::prev(after);
+  return allocation.host.get() + (pointer - first);
+}
 
 } // namespace
 
@@ -66,6 +87,13 @@ YAGLOM_FAKE yaglom::fakecuda::State *fakeCudaState() { return &state; }
 YAGLOM_FAKE void fakeCudaReset() {
   state = {};
   current = nullptr;
+}
+
+YAGLOM_FAKE int fakeCudaReplay(void *stream) {
+  for (const auto &work : state.captured[stream])
+    if (const Status status = work())
+      return status;
+  return kSuccess;
 }
 
 YAGLOM_FAKE Status cuInit(unsigned) { return enter("cuInit"); }
@@ -164,8 +192,12 @@ YAGLOM_FAKE Status cuMemAlloc(unsigned *, unsigned) { return enter("old cuMemAll
 YAGLOM_FAKE Status cuMemAlloc_v2(DevicePointer *pointer, size_t bytes) {
   if (const Status status = enterUnsafe("cuMemAlloc"))
     return status;
+#ifdef YAGLOM_FAKE_RUNS
+  *pointer = yaglom::fakecuda::allocate(state, bytes, deviceOf(current));
+#else
   *pointer = reinterpret_cast<DevicePointer>(std::aligned_alloc(256, (bytes + 255) / 256 * 256));
   state.memory[*pointer] = FakeAllocation{bytes, deviceOf(current)};
+#endif
   return kSuccess;
 }
 
@@ -173,9 +205,12 @@ YAGLOM_FAKE Status cuMemFree(unsigned) { return enter("old cuMemFree"), kUnknown
 YAGLOM_FAKE Status cuMemFree_v2(DevicePointer pointer) {
   if (const Status status = enterCurrent("cuMemFree"))
     return status;
-  if (state.memory.erase(pointer) == 0)
+  const auto found = state.memory.find(pointer);
+  if (found == state.memory.end())
     return kInvalidValue;
-  std::free(reinterpret_cast<void *>(pointer));
+  if (!found->second.host)
+    std::free(reinterpret_cast<void *>(pointer));
+  state.memory.erase(found);
   return kSuccess;
 }
 
@@ -184,8 +219,13 @@ namespace {
 Status copy(const char *name, DevicePointer to, DevicePointer from, size_t bytes) {
   const Status status = enterCurrent(name);
   if (status == kSuccess)
-    std::memcpy(reinterpret_cast<void *>(to), reinterpret_cast<const void *>(from), bytes);
+    std::memcpy(hostOf(to), hostOf(from), bytes);
   return status;
+}
+
+/// Of memory of the host, which a replay would find changed: yaglom never captures that.
+Status copyAsync(const char *name, DevicePointer to, DevicePointer from, size_t bytes, Stream stream) {
+  return state.capturing.count(stream) ? enterUnsafe(name) : copy(name, to, from, bytes);
 }
 
 DevicePointer number(const void *pointer) { return reinterpret_cast<DevicePointer>(pointer); }
@@ -200,11 +240,11 @@ YAGLOM_FAKE Status cuMemcpyHtoD_v2(DevicePointer to, const void *from, size_t by
 YAGLOM_FAKE Status cuMemcpyDtoH_v2(void *to, DevicePointer from, size_t bytes) {
   return copy("cuMemcpyDtoH", number(to), from, bytes);
 }
-YAGLOM_FAKE Status cuMemcpyHtoDAsync_v2(DevicePointer to, const void *from, size_t bytes, Stream) {
-  return copy("cuMemcpyHtoDAsync", to, number(from), bytes);
+YAGLOM_FAKE Status cuMemcpyHtoDAsync_v2(DevicePointer to, const void *from, size_t bytes, Stream stream) {
+  return copyAsync("cuMemcpyHtoDAsync", to, number(from), bytes, stream);
 }
-YAGLOM_FAKE Status cuMemcpyDtoHAsync_v2(void *to, DevicePointer from, size_t bytes, Stream) {
-  return copy("cuMemcpyDtoHAsync", number(to), from, bytes);
+YAGLOM_FAKE Status cuMemcpyDtoHAsync_v2(void *to, DevicePointer from, size_t bytes, Stream stream) {
+  return copyAsync("cuMemcpyDtoHAsync", number(to), from, bytes, stream);
 }
 YAGLOM_FAKE Status cuMemcpyDtoDAsync_v2(DevicePointer to, DevicePointer from, size_t bytes, Stream) {
   return copy("cuMemcpyDtoDAsync", to, from, bytes);
@@ -213,14 +253,16 @@ YAGLOM_FAKE Status cuMemcpyDtoDAsync_v2(DevicePointer to, DevicePointer from, si
 YAGLOM_FAKE Status cuMemsetD8_v2(DevicePointer to, unsigned char value, size_t bytes) {
   const Status status = enterCurrent("cuMemsetD8");
   if (status == kSuccess)
-    std::memset(reinterpret_cast<void *>(to), value, bytes);
+    std::memset(hostOf(to), value, bytes);
   return status;
 }
-YAGLOM_FAKE Status cuMemsetD8Async(DevicePointer to, unsigned char value, size_t bytes, Stream) {
-  const Status status = enterCurrent("cuMemsetD8Async");
-  if (status == kSuccess)
-    std::memset(reinterpret_cast<void *>(to), value, bytes);
-  return status;
+YAGLOM_FAKE Status cuMemsetD8Async(DevicePointer to, unsigned char value, size_t bytes, Stream stream) {
+  if (const Status status = enterCurrent("cuMemsetD8Async"))
+    return status;
+  return enqueue(stream, [=] {
+    std::memset(hostOf(to), value, bytes);
+    return static_cast<Status>(kSuccess);
+  });
 }
 
 YAGLOM_FAKE Status cuPointerGetAttributes(unsigned count, int *attributes, void **values, DevicePointer pointer) {
@@ -229,7 +271,7 @@ YAGLOM_FAKE Status cuPointerGetAttributes(unsigned count, int *attributes, void 
   auto after = state.memory.upper_bound(pointer);
   const bool known =
       after != state.memory.begin() && pointer < std::prev(after)->first + std::prev(after)->second.bytes;
-  const FakeAllocation allocation = known ? std::prev(after)->second : FakeAllocation{0, -2, 0, false};
+  const FakeAllocation allocation = known ? std::prev(after)->second : FakeAllocation{0, -2, 0, false, {}};
   for (unsigned i = 0; i < count; ++i) {
     if (attributes[i] == kPointerMemoryType)
       std::memcpy(values[i], &allocation.type, sizeof(unsigned));
@@ -254,11 +296,19 @@ YAGLOM_FAKE Status cuModuleLoadDataEx(Module *module, const void *image, unsigne
             "ptxas application ptx input, line 6; error   : Not a name of any known instruction: 'addd'\n");
     return status;
   }
+#ifdef YAGLOM_FAKE_RUNS
+  std::string log;
+  const Status loaded = yaglom::fakecuda::load(static_cast<const char *>(image), module, log);
+  write(kJitErrorLogBuffer, log);
+  state.modules += loaded == kSuccess;
+  return loaded;
+#else
   write(kJitInfoLogBuffer, state.infoLog);
   state.loadedImage = static_cast<const char *>(image); // a cubin of the tests holds no NUL either
   *module = reinterpret_cast<Module>(uintptr_t(0x2000));
   ++state.modules;
   return kSuccess;
+#endif
 }
 
 YAGLOM_FAKE Status cuModuleUnload(Module) {
@@ -266,14 +316,18 @@ YAGLOM_FAKE Status cuModuleUnload(Module) {
   return enterCurrent("cuModuleUnload");
 }
 
-YAGLOM_FAKE Status cuModuleGetFunction(Function *function, Module, const char *name) {
-  if (const Status status = enterCurrent("cuModuleGetFunction"))
+YAGLOM_FAKE Status cuModuleGetFunction(Function *function, [[maybe_unused]] Module module, const char *name) {
+  if (const Status status = enterUnsafe("cuModuleGetFunction"))
     return status;
+#ifdef YAGLOM_FAKE_RUNS
+  return yaglom::fakecuda::find(module, name, function);
+#else
   if (state.loadedImage.find(std::string(".entry ") + name + "(") == std::string::npos)
     return kNotFound;
   static std::map<std::string, FakeFunction> functions;
   *function = reinterpret_cast<Function>(&(functions[name] = FakeFunction{name}));
   return kSuccess;
+#endif
 }
 
 YAGLOM_FAKE Status cuFuncGetAttribute(int *value, int attribute, Function) {
@@ -293,6 +347,9 @@ FakeLaunch begun(Function function, unsigned shared, Stream stream, void **param
   launch.function = reinterpret_cast<FakeFunction *>(function)->name;
   launch.shared = shared;
   launch.stream = stream;
+#ifdef YAGLOM_FAKE_RUNS
+  state.parameterBytes = yaglom::fakecuda::parameterBytes(function);
+#endif
   for (size_t i = 0; i < state.parameterBytes.size(); ++i)
     launch.parameters.emplace_back(static_cast<const char *>(parameters[i]), state.parameterBytes[i]);
   return launch;
@@ -364,9 +421,12 @@ YAGLOM_FAKE Status cuEventElapsedTime(float *milliseconds, Event, Event) {
 #ifndef YAGLOM_FAKE_OLD
 YAGLOM_FAKE Status cuFuncLoad(Function) { return enterCurrent("cuFuncLoad"); }
 
-YAGLOM_FAKE Status cuFuncGetParamInfo(Function, size_t index, size_t *offset, size_t *bytes) {
+YAGLOM_FAKE Status cuFuncGetParamInfo([[maybe_unused]] Function function, size_t index, size_t *offset, size_t *bytes) {
   if (const Status status = enterCurrent("cuFuncGetParamInfo"))
     return status;
+#ifdef YAGLOM_FAKE_RUNS
+  state.parameterBytes = yaglom::fakecuda::parameterBytes(function);
+#endif
   if (index >= state.parameterBytes.size())
     return kInvalidValue;
   *offset = 0;
@@ -386,7 +446,13 @@ YAGLOM_FAKE Status cuLaunchKernelEx(const LaunchConfig *config, Function functio
       std::memcpy(launch.cluster, &config->attributes[i].value, sizeof launch.cluster);
   }
   state.launches.push_back(launch);
+#ifdef YAGLOM_FAKE_RUNS
+  return enqueue(config->stream, [=, device = deviceOf(current)] {
+    return yaglom::fakecuda::run(state, *reinterpret_cast<FakeFunction *>(function), launch, device);
+  });
+#else
   return kSuccess;
+#endif
 }
 
 YAGLOM_FAKE Status cuGetProcAddress_v2(const char *name, void **function, int version, uint64_t flags, int *found) {

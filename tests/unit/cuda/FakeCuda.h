@@ -3,7 +3,9 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -21,6 +23,7 @@ struct FakeAllocation {
   int device = 0;
   unsigned type = 2; ///< CUmemorytype
   bool managed = false;
+  std::shared_ptr<char[]> host = {}; ///< the memory, where the address is not that of the host
 };
 
 /// One launch as the driver got it. Device memory is host memory, so parameters can be read.
@@ -53,10 +56,12 @@ struct State {
   std::vector<FakeLaunch> launches;
   std::vector<int> procAddressVersions; ///< of the calls of cuGetProcAddress_v2
   std::vector<uint64_t> procAddressFlags;
-  std::string loadedImage;                     ///< of the last cuModuleLoadDataEx
-  std::map<std::string, int> functionSettings; ///< "function:attribute" -> value of cuFuncSetAttribute
-  int retained[8] = {};                        ///< retains without a release, by device
-  int modules = 0;                             ///< that are loaded
+  std::string loadedImage;                                      ///< of the last cuModuleLoadDataEx
+  std::map<std::string, int> functionSettings;                  ///< "function:attribute" -> value of cuFuncSetAttribute
+  std::vector<std::string> findings;                            ///< of the emulator, where kernels are run
+  std::map<void *, std::vector<std::function<int()>>> captured; ///< what a replay does, by stream
+  int retained[8] = {};                                         ///< retains without a release, by device
+  int modules = 0;                                              ///< that are loaded
   int streams = 0;
   int events = 0;
 };
@@ -65,5 +70,7 @@ struct State {
 using StateFunction = State *(*)();
 /// Exported as "fakeCudaReset": everything as above.
 using ResetFunction = void (*)();
+/// Exported as "fakeCudaReplay" where kernels are run: does what was captured on a stream, as launching its graph would.
+using ReplayFunction = int (*)(void *stream);
 
 } // namespace yaglom::fakecuda

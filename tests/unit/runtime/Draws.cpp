@@ -15,8 +15,8 @@ Kernel drawing(bool shared) {
   const std::string text = std::string("map f(x: [d]) { ") + (shared ? "shared " : "") +
                            "draw W: [3, d] ~ gaussian return W @ x } attention a(Q; K, V) = linear(f(Q), f(K), V)";
   compiler::Program program;
-  program.forward = {linearAttention<float, false>, {"Q", "K", "V", "O", "f.W"}};
-  program.draws = {{doubledNoise<float>, {"f.W.noise", "f.W"}}};
+  program.forward = {linearAttention<float, false>, {}, {"Q", "K", "V", "O", "f.W"}};
+  program.draws = {{doubledNoise<float>, {}, {"f.W.noise", "f.W"}}};
   program.scratchBytes = kScratchBytes;
   return makeKernel(text.c_str(), program);
 }
@@ -154,7 +154,7 @@ TEST_CASE("necessary work is counted for each batch and head") {
 
 TEST_CASE("an operand that the attention does not have is our mistake, and said") {
   compiler::Program program;
-  program.forward = {linearAttention<float, false>, {"Q", "K", "V", "O", "b.gain"}};
+  program.forward = {linearAttention<float, false>, {}, {"Q", "K", "V", "O", "b.gain"}};
   CHECK(message([&] { makeKernel(kBoth, program); }) ==
         "internal error: the compiled code of 'a' has an operand 'b.gain', which is no tensor of it");
 }

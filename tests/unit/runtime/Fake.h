@@ -73,7 +73,8 @@ inline Kernel makeKernel(const char *text, compiler::Program program, DType dtyp
 template <typename T>
 Kernel linear(bool causal) {
   compiler::Program program;
-  program.forward = {causal ? linearAttention<T, true> : linearAttention<T, false>, {"Q", "K", "V", "O", "a.gain"}};
+  program.forward.function = causal ? linearAttention<T, true> : linearAttention<T, false>;
+  program.forward.operands = {"Q", "K", "V", "O", "a.gain"};
   program.scratchBytes = kScratchBytes;
   program.multiplyAddsPerQuery = 3;
   program.multiplyAddsPerKey = 5;
