@@ -1,28 +1,10 @@
 // build() and emitText(): an attention through all stages, its draws and losses beside it.
 // SPDX-License-Identifier: Apache-2.0
-#include "compiler/Program.h"
-
+#include "compiler/Compilation.h"
 #include "compiler/Pipeline.h"
 #include "compiler/Work.h"
 #include "compiler/formula/Emit.h"
-#include "compiler/targets/cpu/Codegen.h"
-#include "compiler/targets/cpu/Jit.h"
-#include "compiler/targets/nvgpu/Codegen.h"
-#include "compiler/targets/nvgpu/KernelAbi.h"
-#include "compiler/tile/ScanToTiles.h"
 #include "dialect/Phi.h"
-#include "mlir/Dialect/Func/IR/FuncOps.h"
-#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
-#include "mlir/Dialect/Linalg/IR/Linalg.h"
-#include "mlir/Dialect/Math/IR/Math.h"
-#include "mlir/Dialect/SCF/IR/SCF.h"
-#include "mlir/Dialect/Tensor/IR/Tensor.h"
-#include "mlir/Dialect/UB/IR/UBOps.h"
-#include "mlir/Dialect/Vector/IR/VectorOps.h"
-#include "mlir/IR/Diagnostics.h"
-#include "llvm/IR/LLVMContext.h"
-#include "llvm/IR/Module.h"
-#include "llvm/Support/MemoryBuffer.h"
 
 #include <fmt/core.h>
 
@@ -30,274 +12,10 @@ using namespace mlir;
 
 namespace yaglom::compiler {
 
-namespace {
-
-/// One compilation: a context of its own, so that compilations in several threads share nothing.
-class Compilation {
-public:
-  Compilation(const Instance &instance, const CompileOptions &options)
-      : instance(instance), options(options), context(MLIRContext::Threading::DISABLED),
-        handler(&context, [this](Diagnostic &diagnostic) {
-          messages += diagnostic.str() + "\n";
-          return success();
-        }) {
-    context.loadDialect<arith::ArithDialect, func::FuncDialect, linalg::LinalgDialect, LLVM::LLVMDialect,
-                        math::MathDialect, scf::SCFDialect, tensor::TensorDialect, ub::UBDialect, vector::VectorDialect,
-                        phi::PhiDialect>();
-    if (options.chunk)
-      schedule.chunk = options.chunk;
-  }
-
-  void emit();
-  FloatType element() {
-    return options.dtype == DType::f64 ? FloatType(Float64Type::get(&context)) : FloatType(Float32Type::get(&context));
-  }
-  Result<void> run(llvm::function_ref<void(OpPassManager &)> build, const char *stage);
-  Result<void> lower(Stage until);
-  Result<void> differentiate(Keeps keeps = Keeps::Nothing);
-  Result<void> tile();
-  void markStored(func::FuncOp function, llvm::ArrayRef<std::string> operands);
-  Result<std::unique_ptr<llvm::Module>> toLlvm(const cpu::Machine &machine);
-  Result<std::unique_ptr<llvm::Module>> toGpuLlvm(const nvgpu::Device &device);
-  Result<void> load(llvm::ArrayRef<std::pair<Entry *, std::string>> entries, std::shared_ptr<void> &code,
-                    int64_t &scratchBytes);
-  Result<void> loadHost(llvm::ArrayRef<std::pair<Entry *, std::string>> entries, std::shared_ptr<void> &code,
-                        int64_t &scratchBytes);
-  Result<void> loadGpu(llvm::ArrayRef<std::pair<Entry *, std::string>> entries, const std::string &architecture);
-  Result<std::string> emitCode(Stage stage);
-  std::string print();
-  void describe(Program &program);
-  Error internal(const char *stage);
-
-  const Instance &instance;
-  const CompileOptions &options;
-  Schedule schedule;
-  MLIRContext context;
-  ScopedDiagnosticHandler handler;
-  std::string messages;
-  OwningOpRef<ModuleOp> module;
-  llvm::LLVMContext llvmContext;
-};
-
-/// All functions in one module: code generation starts once.
-void Compilation::emit() {
-  FloatType type = element();
-  module = emitAttention(context, instance, type);
-  auto take = [&](OwningOpRef<ModuleOp> other, const std::string &name) {
-    auto function = *other->getOps<func::FuncOp>().begin();
-    function.setName(name);
-    function->remove();
-    module->push_back(function);
-  };
-  for (auto [i, draw] : llvm::enumerate(instance.draws))
-    take(emitDraw(context, instance, draw, type), fmt::format("draw{}", i));
-}
-
-static std::string printLlvm(const llvm::Module &module) {
-  std::string text;
-  llvm::raw_string_ostream os(text);
-  module.print(os, nullptr);
-  return text;
-}
-
-Error Compilation::internal(const char *stage) {
-  return Error(fmt::format("internal error in stage '{}' of attention '{}': please report it with this text\n{}{}",
-                           stage, instance.attention->id.name, messages, module ? print() : std::string()));
-}
-
-Result<void> Compilation::run(llvm::function_ref<void(OpPassManager &)> build, const char *stage) {
-  PassManager passes(&context, ModuleOp::getOperationName());
-#ifdef NDEBUG
-  passes.enableVerifier(false);
-#endif
-  build(passes);
-  if (failed(passes.run(*module)))
-    return internal(stage);
-  return {};
-}
-
-Result<void> Compilation::lower(Stage until) {
-  emit();
-  if (until == Stage::Formula)
-    return {};
-  if (auto done = run(buildSimplify, "simplify"); !done)
-    return done;
-  if (auto done = run(buildScan, "scan"); !done || until == Stage::Scan)
-    return done;
-  return tile();
-}
-
-/// Names of the operands that a function's tile program begins with.
-static std::vector<std::string> tileOperands(func::FuncOp function) {
-  std::vector<std::string> names;
-  if (!function)
-    return names;
-  auto inputs = function->getAttrOfType<IntegerAttr>(kGradientAttr);
-  const unsigned count = inputs ? inputs.getInt() : function.getNumArguments();
-  for (unsigned i = 0; i < count; ++i)
-    names.push_back(function.getArgAttrOfType<StringAttr>(i, kNameAttr).str());
-  if (inputs) {
-    names.push_back("grad.O");
-    for (unsigned i = 0; i < count; ++i)
-      names.push_back("grad." + names[i]);
-  } else {
-    names.push_back("O");
-  }
-  return names;
-}
-
-Result<void> Compilation::tile() {
-  auto find = [&](llvm::StringRef name) { return module->lookupSymbol<func::FuncOp>(name); };
-  const std::vector<std::string> forward = tileOperands(find(kForward)), backward = tileOperands(find(kBackward));
-  auto done = run([&](OpPassManager &passes) { buildTile(passes, schedule); }, "tile");
-  if (!done)
-    return done;
-  markStored(find(kForward), forward);
-  markStored(find("advance"), forward);
-  markStored(find(kBackward), backward);
-  return done;
-}
-
-/// Operands of a tile program whose elements have 16 bits in memory: the rows of the attention's inputs, of its output, and of
-/// their gradients. Tiles and everything else are float32.
-void Compilation::markStored(func::FuncOp function, llvm::ArrayRef<std::string> operands) {
-  if (!function || sizeOf(options.dtype) >= sizeof(float))
-    return;
-  Type stored = options.dtype == DType::bf16 ? Type(BFloat16Type::get(&context)) : Type(Float16Type::get(&context));
-  constexpr unsigned kSizes = 5;
-  for (auto [i, operand] : llvm::enumerate(operands)) {
-    llvm::StringRef name = operand;
-    name.consume_front("grad.");
-    if (name == "O" || llvm::any_of(instance.inputs, [&](const InputInfo &input) { return input.name == name; }))
-      function.setArgAttr(kSizes + i, kStoredAttr, TypeAttr::get(stored));
-  }
-}
-
-/// Replaces every function of the scan level by its gradient; that of the attention takes states, unless `keeps` is Nothing.
-Result<void> Compilation::differentiate(Keeps keeps) {
-  if (auto done = run(buildDifferentiate, "differentiate"); !done)
-    return done;
-  for (auto function : llvm::make_early_inc_range(module->getOps<func::FuncOp>()))
-    if (!function->hasAttr(kGradientAttr))
-      function.erase();
-    else if (function.getName() == kBackward && keeps != Keeps::Nothing)
-      function->setAttr(kTakesStatesAttr, StringAttr::get(&context, keeps == Keeps::Segments ? "segments" : "last"));
-  return {};
-}
-
-std::string Compilation::print() {
-  std::string text;
-  llvm::raw_string_ostream os(text);
-  module->print(os);
-  return text;
-}
-
-Result<std::unique_ptr<llvm::Module>> Compilation::toLlvm(const cpu::Machine &machine) {
-  auto build = [&](OpPassManager &passes) { buildCpu(passes, options.target.name()); };
-  if (auto done = run(build, "cpu"); !done)
-    return done.error();
-  if (failed(cpu::convertToLlvmDialect(*module)))
-    return internal("llvm dialect");
-  std::unique_ptr<llvm::Module> result = cpu::translateToLlvm(*module, llvmContext, machine);
-  if (!result)
-    return internal("llvm");
-  return result;
-}
-
-Result<std::unique_ptr<llvm::Module>> Compilation::toGpuLlvm(const nvgpu::Device &device) {
-  auto build = [&](OpPassManager &passes) {
-    buildGpu(passes, device.architecture, options.dtype == DType::f64 ? "f32" : toText(options.dtype));
-  };
-  if (auto done = run(build, "gpu"); !done)
-    return done.error();
-  if (failed(nvgpu::convertToLlvmDialect(*module)))
-    return internal("llvm dialect");
-  std::unique_ptr<llvm::Module> result = nvgpu::translateToLlvm(*module, llvmContext, device);
-  if (!result)
-    return internal("llvm");
-  return result;
-}
-
-/// Code of the tile programs for the target, behind the entries of these names.
-Result<void> Compilation::load(llvm::ArrayRef<std::pair<Entry *, std::string>> entries, std::shared_ptr<void> &code,
-                               int64_t &scratchBytes) {
-  if (auto architecture = gpuArchitecture(options.target.name()))
-    return loadGpu(entries, *architecture);
-  return loadHost(entries, code, scratchBytes);
-}
-
-Result<void> Compilation::loadHost(llvm::ArrayRef<std::pair<Entry *, std::string>> entries, std::shared_ptr<void> &code,
-                                   int64_t &scratchBytes) {
-  Result<cpu::Machine> machine = cpu::Machine::named(options.target.name());
-  if (!machine)
-    return machine.error();
-  auto llvmModule = toLlvm(*machine);
-  if (!llvmModule)
-    return llvmModule.error();
-  auto bytes = (*module)->getAttrOfType<IntegerAttr>("phi.scratch_bytes");
-  scratchBytes = bytes ? bytes.getInt() : 0;
-  auto object = cpu::emitObject(**llvmModule, *machine);
-  if (!object)
-    return object.error();
-  auto loaded = cpu::LoadedCode::load(std::move(*object));
-  if (!loaded)
-    return loaded.error();
-  for (auto &[entry, name] : entries) {
-    auto address = (*loaded)->find(name);
-    if (!address)
-      return address.error();
-    entry->function = reinterpret_cast<Entry::Function>(*address);
-  }
-  code = *loaded;
-  return {};
-}
-
-Result<void> Compilation::loadGpu(llvm::ArrayRef<std::pair<Entry *, std::string>> entries,
-                                  const std::string &architecture) {
-  Result<nvgpu::Device> device = nvgpu::Device::named(architecture);
-  if (!device)
-    return device.error();
-  auto llvmModule = toGpuLlvm(*device);
-  if (!llvmModule)
-    return llvmModule.error();
-  auto ptx = nvgpu::emitPtx(**llvmModule, *device);
-  if (!ptx)
-    return ptx.error();
-  auto code = std::make_shared<const GpuModule>(std::move(*ptx), architecture);
-  for (auto &[entry, name] : entries) {
-    Operation *function = module->lookupSymbol(name);
-    if (!function)
-      return internal("ptx");
-    auto bytes = [&](llvm::StringRef attr) { return function->getAttrOfType<IntegerAttr>(attr).getInt(); };
-    entry->gpu = {code, name, device->threads, bytes(nvgpu::KernelAbi::kSharedBytes),
-                  bytes(nvgpu::KernelAbi::kScratchBytes)};
-  }
-  return {};
-}
-
-/// LLVM IR, or what the target's code generator makes of it.
-Result<std::string> Compilation::emitCode(Stage stage) {
-  auto architecture = gpuArchitecture(options.target.name());
-  if (stage == (architecture ? Stage::Asm : Stage::Ptx))
-    return Error(fmt::format("target '{}' has no stage '{}'", options.target.name(), architecture ? "asm" : "ptx"));
-  if (!architecture) {
-    Result<cpu::Machine> machine = cpu::Machine::named(options.target.name());
-    auto llvmModule = machine ? toLlvm(*machine) : machine.error();
-    if (!llvmModule)
-      return llvmModule.error();
-    return stage == Stage::Llvm ? printLlvm(**llvmModule) : cpu::emitAssembly(**llvmModule, *machine);
-  }
-  Result<nvgpu::Device> device = nvgpu::Device::named(*architecture);
-  auto llvmModule = device ? toGpuLlvm(*device) : device.error();
-  if (!llvmModule)
-    return llvmModule.error();
-  return stage == Stage::Llvm ? printLlvm(**llvmModule) : nvgpu::emitPtx(**llvmModule, *device);
-}
-
 /// The operands of each function in their order, read off before lowering forgets their names.
-void Compilation::describe(Program &program) {
+static void describe(Program &program, const Instance &instance, ModuleOp module) {
   program.draws.resize(instance.draws.size());
-  for (auto function : module->getOps<func::FuncOp>()) {
+  for (auto function : module.getOps<func::FuncOp>()) {
     llvm::StringRef name = function.getName();
     bool isForward = name == kForward;
     size_t index = 0;
@@ -312,6 +30,8 @@ void Compilation::describe(Program &program) {
       llvm::append_range(entry.operands, instance.draws[index].names);
   }
 }
+
+namespace {
 
 /// Which kinds of attention there are.
 struct Kinds {
@@ -330,6 +50,8 @@ struct Kinds {
   Keeps keeps() const { return both ? Keeps::Last : causal && !quadratic ? Keeps::Segments : Keeps::Nothing; }
 };
 
+} // namespace
+
 /// The state of all scans, and what a part of a sequence needs of it.
 static void describeState(Program &program, ModuleOp module) {
   module.lookupSymbol<func::FuncOp>(kForward).walk([&](phi::ScanOp op) {
@@ -345,8 +67,6 @@ static void describeState(Program &program, ModuleOp module) {
   program.keeps = kinds.keeps();
   program.advance.operands = program.forward.operands;
 }
-
-} // namespace
 
 std::optional<PreparedOperand> PreparedOperand::parse(const std::string &name) {
   llvm::StringRef text = llvm::StringRef(name).take_until([](char c) { return c == ' ' || c == ')'; });
@@ -375,7 +95,7 @@ Result<std::shared_ptr<const Program>> build(const Instance &instance, const Com
   if (auto done = compilation.lower(Stage::Scan); !done)
     return done.error();
   auto program = std::make_shared<Program>();
-  compilation.describe(*program);
+  describe(*program, instance, *compilation.module);
   describeState(*program, *compilation.module);
   program->chunk = compilation.schedule.chunk;
   Work work = countWork(*compilation.module, compilation.schedule);

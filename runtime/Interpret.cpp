@@ -34,16 +34,14 @@ void forEachElement(const TensorRef &tensor, F visit) {
 
 Array toArray(const TensorRef &tensor) {
   Array array(tensor.shape);
-  forEachElement(tensor, [&](const char *address, std::size_t index) {
-    array.data[index] = loadElement(tensor.dtype, address);
-  });
+  forEachElement(
+      tensor, [&](const char *address, std::size_t index) { array.data[index] = loadElement(tensor.dtype, address); });
   return array;
 }
 
 void store(const Array &array, const TensorRef &tensor) {
-  forEachElement(tensor, [&](char *address, std::size_t index) {
-    storeElement(tensor.dtype, address, array.data[index]);
-  });
+  forEachElement(tensor,
+                 [&](char *address, std::size_t index) { storeElement(tensor.dtype, address, array.data[index]); });
 }
 
 /// Adds the sampler parameters among `parameters`, checked.

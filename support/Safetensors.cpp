@@ -8,8 +8,8 @@
 #include <algorithm>
 #include <bit>
 #include <cassert>
-#include <cerrno>
 #include <cctype>
+#include <cerrno>
 #include <cstring>
 #include <fstream>
 #include <optional>
@@ -68,8 +68,8 @@ std::string describe(const Tensor &tensor, std::size_t begin, std::size_t end) {
   std::vector<std::string> sizes;
   for (int64_t size : tensor.shape())
     sizes.push_back(std::to_string(size));
-  return "{\"dtype\":\"" + nameOf(tensor.dtype()) + "\",\"shape\":[" +
-         join(sizes) + "],\"data_offsets\":[" + std::to_string(begin) + "," + std::to_string(end) + "]}";
+  return "{\"dtype\":\"" + nameOf(tensor.dtype()) + "\",\"shape\":[" + join(sizes) + "],\"data_offsets\":[" +
+         std::to_string(begin) + "," + std::to_string(end) + "]}";
 }
 
 } // namespace

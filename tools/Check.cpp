@@ -12,7 +12,6 @@ void printError(const std::string &text) {
     std::fputc('\n', stderr);
 }
 
-
 Spec loadSpec(const std::string &file) {
   Spec spec = Spec::parseFile(file).value();
   if (!spec.warnings().empty())

@@ -119,8 +119,8 @@ TEST_CASE("a value that nothing wrote is found where it reaches memory, an addre
   const std::string branch = "  setp.eq.u32 %q5, %r1, 1;\n  @%q5 bra $x;\n$x:";
   checkPair(FindingKind::Uninitialised, kOwn + "  ld.global.u32 %r1, [%rd1];\n" + branch, "bra",
             kOwn + "  st.global.u32 [%rd1], 1;\n  ld.global.u32 %r1, [%rd1];\n" + branch, setup);
-  checkPair(FindingKind::Uninitialised,
-            kOwn + "  st.global.u32 [%rd1], %r7;\n  ld.global.u32 %r1, [%rd1];\n" + branch, "bra",
+  checkPair(FindingKind::Uninitialised, kOwn + "  st.global.u32 [%rd1], %r7;\n  ld.global.u32 %r1, [%rd1];\n" + branch,
+            "bra",
             kOwn + "  st.global.u32 [%rd1], %r7;\n  st.global.u32 [%rd1], 1;\n  ld.global.u32 %r1, [%rd1];\n" + branch,
             setup);
 }

@@ -5,8 +5,7 @@
 namespace yaglom::tests {
 
 Kernel kernelOf(const Golden &golden, DType dtype, const Target &target) {
-  CompileOptions settings =
-      options(dtype, golden.given.at("K").shape.at(3), golden.given.at("V").shape.at(3), target);
+  CompileOptions settings = options(dtype, golden.given.at("K").shape.at(3), golden.given.at("V").shape.at(3), target);
   for (const auto &[name, value] : golden.instance.dims)
     if (name != "d" && name != "e")
       settings.dims[name] = value;

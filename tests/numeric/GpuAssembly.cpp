@@ -24,14 +24,14 @@ TEST_CASE("assembled: forward kernels of width 64 and 128 spill nothing on any a
        {Case{"flexformer_n", "flexformer_n_attention", "n", 64}, Case{"performer", "performer", "m", 128},
         Case{"linear_transformer", "linear_transformer", nullptr, 0}})
     for (const int64_t width : {64, 128})
-      for (const auto &[target, architecture] :
-           {std::pair{"sm_80", "sm_80"}, std::pair{"sm_90", "sm_90a"}, std::pair{"sm_100", "sm_100a"},
-            std::pair{"sm_120", "sm_120a"}}) {
+      for (const auto &[target, architecture] : {std::pair{"sm_80", "sm_80"}, std::pair{"sm_90", "sm_90a"},
+                                                 std::pair{"sm_100", "sm_100a"}, std::pair{"sm_120", "sm_120a"}}) {
         INFO(each.spec << " d = e = " << width << " " << architecture);
         CompileOptions settings = options(DType::bf16, width, width, Target::parse(target).value());
         if (each.dim)
           settings.dims[each.dim] = each.features;
-        const Spec spec = Spec::parseFile(YAGLOM_SOURCE_DIR "/examples/specs/" + std::string(each.spec) + ".phi").value();
+        const Spec spec =
+            Spec::parseFile(YAGLOM_SOURCE_DIR "/examples/specs/" + std::string(each.spec) + ".phi").value();
         const auto program =
             compiler::build(runtime::bindOptions(spec, each.attention, settings).value(), settings).value();
         const auto assembly =

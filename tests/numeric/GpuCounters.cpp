@@ -33,8 +33,9 @@ TEST_CASE("emulated: counters of forward kernels are at the hardware's minimum")
     const char *spec, *attention;
     int64_t features, projections; ///< and products of width 64 a token that make the features of q and k
   };
-  for (const Case &each : {Case{"flexformer_n", "flexformer_n_attention", 128, 4}, Case{"performer", "performer", 64, 2},
-                           Case{"linear_transformer", "linear_transformer", 64, 0}}) {
+  for (const Case &each :
+       {Case{"flexformer_n", "flexformer_n_attention", 128, 4}, Case{"performer", "performer", 64, 2},
+        Case{"linear_transformer", "linear_transformer", 64, 0}}) {
     INFO(each.spec);
     const auto launch = launchOf(each.spec, each.attention);
     const emulator::Counters &counters = launch.report.counters;
@@ -61,8 +62,8 @@ TEST_CASE("emulated: counters of forward kernels are at the hardware's minimum")
     // Products: projections, query times state, the state's update, and within a chunk of 32 the blocks of 16 rows up to the
     // diagonal, which meet 24 keys on average.
     const double needed =
-        double(kRows) * double(each.projections * kWidth * kWidth + 2 * each.features * kWidth +
-                               24 * (each.features + kWidth)) /
+        double(kRows) *
+        double(each.projections * kWidth * kWidth + 2 * each.features * kWidth + 24 * (each.features + kWidth)) /
         (16 * 8 * 16);
     REQUIRE(counters.matrices.size() == 1);
     CHECK(double(counters.matrices[0].issued) <= 1.05 * needed);

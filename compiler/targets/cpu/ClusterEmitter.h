@@ -3,9 +3,9 @@
 #pragma once
 
 #include "compiler/lower/Clusters.h"
+#include "compiler/lower/Memory.h"
 #include "compiler/targets/cpu/Lanes.h"
 #include "compiler/targets/cpu/Machine.h"
-#include "compiler/lower/Memory.h"
 #include "mlir/IR/IRMapping.h"
 
 #include <functional>

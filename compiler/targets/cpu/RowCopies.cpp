@@ -58,7 +58,7 @@ void CpuLowering::loadRowMajor(const RowOperand &from, const Place &to, Value fi
 /// One vector of rows, `group` columns from `column`. Each 128-bit lane of a vector takes its rows from memory, so that what
 /// is left is a small transpose within lanes: shuffles across lanes are slow where vectors are made of halves.
 void CpuLowering::transposeBlock(const RowOperand &from, const Place &to, Value first, Value row, Value column,
-                                  int64_t columns) {
+                                 int64_t columns) {
   int64_t bytes = to.element.getIntOrFloatBitWidth() / 8, width = machine.lanes(bytes), group = 16 / bytes;
   Value start = arith::AddIOp::create(b, loc, row, first);
   llvm::SmallVector<Value> vectors;

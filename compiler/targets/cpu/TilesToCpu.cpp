@@ -112,12 +112,9 @@ void CpuLowering::lowerCluster(const Cluster &cluster) {
     auto it = turned.find(value);
     return it == turned.end() ? placeOf(value) : it->second;
   };
-  Surroundings around{[&](Value value) { return placeOf(value); },
-                      lanePlace,
-                      [&](Value value) { return splatOf(value); },
-                      scalars,
-                      [&](Value value) { return cluster.isStored(value); },
-                      prefetches.lookup(cluster.ops.front())};
+  Surroundings around{[&](Value value) { return placeOf(value); },          lanePlace,
+                      [&](Value value) { return splatOf(value); },          scalars,
+                      [&](Value value) { return cluster.isStored(value); }, prefetches.lookup(cluster.ops.front())};
   ClusterEmitter(cluster, b, loc, machine, lanes, around).emit();
 }
 

@@ -64,15 +64,16 @@ static std::unique_ptr<llvm::TargetMachine> makeTargetMachine(const Device &devi
   if (!target)
     return nullptr;
   // No features: the lowest PTX version that knows the architecture, so that old drivers take it.
-  return std::unique_ptr<llvm::TargetMachine>(target->createTargetMachine(
-      triple, device.architecture, "", llvm::TargetOptions(), std::nullopt, std::nullopt, llvm::CodeGenOptLevel::Aggressive));
+  return std::unique_ptr<llvm::TargetMachine>(
+      target->createTargetMachine(triple, device.architecture, "", llvm::TargetOptions(), std::nullopt, std::nullopt,
+                                  llvm::CodeGenOptLevel::Aggressive));
 }
 
 /// Loops are cut by us; what is left is to simplify addresses and to find the memory that each points to.
 static constexpr const char *kPasses =
     "function(sroa,early-cse<memssa>,instcombine<no-verify-fixpoint>,simplifycfg,infer-address-spaces,"
     "loop-mssa(loop-rotate),early-cse<memssa>,instcombine<no-verify-fixpoint>,separate-const-offset-from-gep,"
-    "early-cse,adce,infer-alignment,load-store-vectorizer)";
+    "early-cse,adce,infer-alignment,load-store-vectorizer,scalarize-masked-mem-intrin)";
 
 static llvm::Error optimize(llvm::Module &module, llvm::TargetMachine &machine) {
   llvm::LoopAnalysisManager loops;

@@ -14,7 +14,8 @@ struct Limits {
 };
 
 constexpr std::array kDevices = {
-    Limits{"sm_80", 163}, Limits{"sm_86", 99}, Limits{"sm_89", 99}, Limits{"sm_90", 227}, Limits{"sm_100", 227}, Limits{"sm_120", 99},
+    Limits{"sm_80", 163}, Limits{"sm_86", 99},   Limits{"sm_89", 99},
+    Limits{"sm_90", 227}, Limits{"sm_100", 227}, Limits{"sm_120", 99},
 };
 
 } // namespace

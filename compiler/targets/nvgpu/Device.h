@@ -10,9 +10,9 @@
 namespace yaglom::compiler::nvgpu {
 
 struct Device {
-  std::string architecture;       ///< "sm_80"
-  int64_t sharedBytes = 0;        ///< of shared memory that one block may ask for
-  int64_t threads = 256;          ///< of a block
+  std::string architecture;        ///< "sm_80"
+  int64_t sharedBytes = 0;         ///< of shared memory that one block may ask for
+  int64_t threads = 256;           ///< of a block
   static constexpr int kWarp = 32; ///< threads of a warp
 
   int64_t warps() const { return threads / kWarp; }

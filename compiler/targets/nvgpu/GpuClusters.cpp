@@ -23,7 +23,8 @@ void GpuLowering::makePlaces(const Cluster &cluster) {
         if (reads || !splatOf(input->get()))
           placeOf(input->get());
     if (auto contract = dyn_cast<linalg::ContractOp>(op))
-      if (Value init = accumulatorOf(contract); init && !(init.getDefiningOp() && cluster.contains(init.getDefiningOp())))
+      if (Value init = accumulatorOf(contract);
+          init && !(init.getDefiningOp() && cluster.contains(init.getDefiningOp())))
         placeOf(init);
     if (isa<linalg::ReduceOp>(op) || cluster.isStored(op->getResult(0)))
       placeOf(op->getResult(0));
@@ -34,8 +35,9 @@ void GpuLowering::lowerCluster(const Cluster &cluster) {
   makePlaces(cluster);
   beginStep();
   if (!cluster.contractions().empty()) {
-    bool matrices = cluster.extents.size() == 2 &&
-                    llvm::all_of(cluster.contractions(), [&](linalg::ContractOp op) { return matricesOf(op).has_value(); });
+    bool matrices = cluster.extents.size() == 2 && llvm::all_of(cluster.contractions(), [&](linalg::ContractOp op) {
+                      return matricesOf(op).has_value();
+                    });
     return matrices ? emitMatrices(cluster) : emitDots(cluster);
   }
   if (cluster.reduced >= 0)
@@ -86,10 +88,12 @@ void GpuLowering::overEntries(llvm::ArrayRef<int64_t> extents, llvm::function_re
     int64_t step = device.threads / columns;
     Value row = arith::DivUIOp::create(b, loc, threads.thread, constant(columns));
     Value column = arith::RemUIOp::create(b, loc, threads.thread, constant(columns));
-    return loop(row, extents[0], step, extents[0] % step == 0, {}, [&](Value r, ValueRange) {
-      body({r, column});
-      return llvm::SmallVector<Value>();
-    }), void();
+    return loop(row, extents[0], step, extents[0] % step == 0, {},
+                [&](Value r, ValueRange) {
+                  body({r, column});
+                  return llvm::SmallVector<Value>();
+                }),
+           void();
   }
   loop(threads.thread, total, device.threads, total % device.threads == 0, {}, [&](Value entry, ValueRange) {
     body(unflatten(entry, extents));
@@ -158,9 +162,8 @@ Value GpuLowering::emitGeneric(linalg::GenericOp op, At at, const Values &values
       inside.map(result, emitExp2Scaled(b, loc, operand(0), operand(1)));
     else if (isa<phi::LdexpOp>(inner))
       inside.map(result, emitLdexp(b, loc, operand(0), operand(1)));
-    else if (Value fast = emitFast(inner, llvm::map_to_vector(inner.getOperands(), [&](Value x) {
-               return inside.lookupOrDefault(x);
-             })))
+    else if (Value fast = emitFast(
+                 inner, llvm::map_to_vector(inner.getOperands(), [&](Value x) { return inside.lookupOrDefault(x); })))
       inside.map(result, fast);
     else
       b.clone(inner, inside);
@@ -286,20 +289,19 @@ void GpuLowering::emitReductions(const Cluster &cluster) {
   AffineMap identity = b.getMultiDimIdentityMap(cluster.extents.size());
   bool isLast = cluster.reduced + 1 == int(cluster.extents.size());
   overTeams(outer, isLast, [&](const Team &team, At place, Value exists) {
-    llvm::SmallVector<Value> totals =
-        sumParts(team, terms, exists, starts, [&](Value term, ValueRange running) {
-          llvm::SmallVector<Value> at(place);
-          at.insert(at.begin() + cluster.reduced, term);
-          Values values;
-          emitBody(cluster, at, values);
-          storeResults(cluster, {at}, {values});
-          llvm::SmallVector<Value> next;
-          for (auto [op, sum] : llvm::zip(sums, running)) {
-            Value input = op.getInputs()[0], known = values.lookup(input);
-            next.push_back(combine(op, sum, known ? known : read(input, identity, at)));
-          }
-          return next;
-        });
+    llvm::SmallVector<Value> totals = sumParts(team, terms, exists, starts, [&](Value term, ValueRange running) {
+      llvm::SmallVector<Value> at(place);
+      at.insert(at.begin() + cluster.reduced, term);
+      Values values;
+      emitBody(cluster, at, values);
+      storeResults(cluster, {at}, {values});
+      llvm::SmallVector<Value> next;
+      for (auto [op, sum] : llvm::zip(sums, running)) {
+        Value input = op.getInputs()[0], known = values.lookup(input);
+        next.push_back(combine(op, sum, known ? known : read(input, identity, at)));
+      }
+      return next;
+    });
     for (auto [op, total] : llvm::zip(sums, totals))
       total = acrossTeam(team, total, [&](Value x, Value y) { return combine(op, x, y); });
     ifFirst(team, exists, [&] {

@@ -113,7 +113,8 @@ private:
     int64_t entries() const { return blockRows * blockColumns * kEntries; } ///< of one thread
   };
   std::optional<Operands> matricesOf(mlir::linalg::ContractOp op);
-  Products productsOf(mlir::linalg::ContractOp op) const;
+  bool isUnbounded(mlir::Value value);
+  Products productsOf(mlir::linalg::ContractOp op);
   void emitDots(const Cluster &cluster);
   void emitMatrices(const Cluster &cluster);
   mlir::Value startOf(mlir::linalg::ContractOp op, At at, const Values &values, mlir::Value exists = {});
@@ -131,8 +132,10 @@ private:
   llvm::DenseMap<mlir::Value, mlir::Type> stored;         ///< their elements in memory
   llvm::DenseMap<mlir::Operation *, llvm::SmallVector<Stage>> stages; ///< of the loops that fetch ahead
   llvm::DenseMap<mlir::Operation *, Place> fetched;                   ///< of loads: where their rows are in this turn
+  llvm::DenseMap<mlir::Value, bool> unbounded;                        ///< isUnbounded(), as far as asked
   Allocations allocations;
-  llvm::DenseMap<mlir::Value, mlir::Value> copies; ///< of an allocation, by its base: 16-bit numbers at the same indices
+  llvm::DenseMap<mlir::Value, mlir::Value>
+      copies; ///< of an allocation, by its base: 16-bit numbers at the same indices
   const llvm::SmallDenseSet<size_t> *withoutCopy = nullptr;
   llvm::DenseMap<mlir::Value, size_t> numbers; ///< of the allocations that copies belong to
   size_t made = 0;                             ///< allocations of tensors so far

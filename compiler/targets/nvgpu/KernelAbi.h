@@ -11,12 +11,12 @@ namespace yaglom::compiler::nvgpu {
 /// i % heads. Addresses are those of item 0.
 struct KernelAbi {
   enum Word : int {
-    QueryRows,  ///< as the words of compiler::Entry
+    QueryRows, ///< as the words of compiler::Entry
     KeyRows,
     Position,
     Length,
     Begin,
-    StateIn,    ///< address or 0, of item 0
+    StateIn, ///< address or 0, of item 0
     StateOut,
     StateBytes, ///< from one item's state to the next
     Heads,

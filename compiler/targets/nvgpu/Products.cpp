@@ -100,27 +100,40 @@ void GpuLowering::emitMatrices(const Cluster &cluster) {
   WarpTile tile = chooseTile(cluster.extents);
   int64_t down = llvm::divideCeil(cluster.extents[0], tile.rows()),
           across = llvm::divideCeil(cluster.extents[1], tile.columns());
-  loop(threads.warp, down * across, device.warps(), down * across % device.warps() == 0, {}, [&](Value number, ValueRange) {
-    llvm::SmallVector<Value> at = unflatten(number, {down, across});
-    emitTile(cluster, tile, arith::MulIOp::create(b, loc, at[0], constant(tile.rows())),
-             arith::MulIOp::create(b, loc, at[1], constant(tile.columns())));
-    return llvm::SmallVector<Value>();
-  });
+  loop(threads.warp, down * across, device.warps(), down * across % device.warps() == 0, {},
+       [&](Value number, ValueRange) {
+         llvm::SmallVector<Value> at = unflatten(number, {down, across});
+         emitTile(cluster, tile, arith::MulIOp::create(b, loc, at[0], constant(tile.rows())),
+                  arith::MulIOp::create(b, loc, at[1], constant(tile.columns())));
+         return llvm::SmallVector<Value>();
+       });
 }
 
-/// Whether a value carries sums over many tokens, whose range nothing bounds.
-static bool isCarried(Value value) {
-  while (auto slice = value.getDefiningOp<tensor::ExtractSliceOp>())
-    value = slice.getSource();
-  if (auto argument = dyn_cast<BlockArgument>(value))
-    return !isa<func::FuncOp>(argument.getOwner()->getParentOp());
-  return isa_and_nonnull<phi::LoadItemOp, phi::StateInOp, scf::ForOp, scf::IfOp, scf::WhileOp>(value.getDefiningOp());
+/// Whether nothing keeps a value's numbers in the range of float16: sums over many tokens, and what is scaled by powers of two
+/// or made from such values. Within a chunk scaled features and their products span the range of float32 (Schedule::range).
+bool GpuLowering::isUnbounded(Value value) {
+  auto [known, isNew] = unbounded.try_emplace(value, false);
+  if (!isNew)
+    return known->second;
+  Operation *op = value.getDefiningOp();
+  bool result = false;
+  if (!op) {
+    result = !isa<func::FuncOp>(value.getParentBlock()->getParentOp());
+  } else if (isa<phi::LoadItemOp, phi::StateInOp, scf::ForOp, scf::IfOp, scf::WhileOp>(op)) {
+    result = true;
+  } else if (!isa<phi::LoadRowsOp, linalg::FillOp, tensor::EmptyOp>(op)) {
+    op->walk([&](Operation *inner) { result |= isa<phi::Exp2ScaledOp, phi::LdexpOp>(inner); });
+    for (Value operand : op->getOperands())
+      result |= isa<RankedTensorType>(operand.getType()) && isUnbounded(operand);
+  }
+  unbounded[value] = result;
+  return result;
 }
 
-Products GpuLowering::productsOf(linalg::ContractOp op) const {
+Products GpuLowering::productsOf(linalg::ContractOp op) {
   if (getElementTypeOrSelf(op->getResult(0)).isF64())
     return Products::Exact;
-  if (products == Products::Half && llvm::any_of(op.getInputs(), isCarried))
+  if (products == Products::Half && llvm::any_of(op.getInputs(), [&](Value x) { return isUnbounded(x); }))
     return Products::Tf32;
   return products;
 }
@@ -185,8 +198,8 @@ void GpuLowering::emitTile(const Cluster &cluster, const WarpTile &tile, Value r
           lefts.push_back(Fragments::packed(
               loadBlocks(fragments, left, operands.isLeftByRows, plus(row, constant(distance)), k, /*isLeft=*/true)));
         else
-          lefts.push_back(fragments.left(
-              readFrom(left, operands.isLeftByRows, row, distance, rows, tile.rows(), k, isLast)));
+          lefts.push_back(
+              fragments.left(readFrom(left, operands.isLeftByRows, row, distance, rows, tile.rows(), k, isLast)));
       }
       for (int64_t n = 0; n < tile.blockColumns; ++n) {
         int64_t distance = n * WarpTile::kColumns;

@@ -7,7 +7,6 @@
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Interfaces/LoopLikeInterface.h"
 
-
 using namespace mlir;
 
 namespace yaglom::compiler::nvgpu {
@@ -163,8 +162,8 @@ Room placeAllocations(func::FuncOp code, const Allocations &allocations, Value s
   b.setInsertionPointAfterValue(scratch);
   Location loc = code.getLoc();
   auto generic = LLVM::LLVMPointerType::get(b.getContext());
-  Value shared = LLVM::AddressOfOp::create(
-      b, loc, LLVM::LLVMPointerType::get(b.getContext(), KernelAbi::kSharedSpace), KernelAbi::kShared);
+  Value shared = LLVM::AddressOfOp::create(b, loc, LLVM::LLVMPointerType::get(b.getContext(), KernelAbi::kSharedSpace),
+                                           KernelAbi::kShared);
   Value sharedBase = LLVM::AddrSpaceCastOp::create(b, loc, generic, shared);
   Room room;
   llvm::SmallVector<Lease> inShared, inScratch; // in the order of offsets

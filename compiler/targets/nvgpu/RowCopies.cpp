@@ -51,9 +51,8 @@ void GpuLowering::overRows(Value operand, const Place &tile, llvm::function_ref<
   auto branch = scf::IfOp::create(b, loc, isAligned.lookup(operand), /*withElseRegion=*/true);
   OpBuilder::InsertionGuard guard(b);
   b.setInsertionPoint(branch.thenYield());
-  overEntries({tile.sizes[0], tile.sizes[1] / vector}, [&](At at) {
-    body({at[0], arith::MulIOp::create(b, loc, at[1], constant(vector))}, vector);
-  });
+  overEntries({tile.sizes[0], tile.sizes[1] / vector},
+              [&](At at) { body({at[0], arith::MulIOp::create(b, loc, at[1], constant(vector))}, vector); });
   b.setInsertionPoint(branch.elseYield());
   overEntries(tile.sizes, [&](At at) { body(at, 1); });
 }
@@ -81,7 +80,8 @@ void GpuLowering::lowerLoad(phi::LoadRowsOp op) {
           Value address = rowEntry(op.getSource(), row, entries == 1 && at.size() > 1 ? at[1] : Value());
           if (entries > 1)
             address = memory.move(address, element, arith::IndexCastOp::create(b, loc, b.getI64Type(), at[1]));
-          scf::YieldOp::create(b, loc, LLVM::LoadOp::create(b, loc, type, address, entries * bytesOf(element)).getResult());
+          scf::YieldOp::create(b, loc,
+                               LLVM::LoadOp::create(b, loc, type, address, entries * bytesOf(element)).getResult());
         },
         [&](OpBuilder &, Location) {
           scf::YieldOp::create(b, loc, arith::ConstantOp::create(b, loc, b.getZeroAttr(type)).getResult());
@@ -131,8 +131,8 @@ void GpuLowering::storeVector(Value numbers, const Place &to, At at) {
   if (!copies.contains(to.base))
     return;
   Place copy = copyOf(to);
-  Value narrow = narrowed(type.getElementType() == copy.element ? numbers : wide,
-                          VectorType::get(type.getShape(), copy.element));
+  Value narrow =
+      narrowed(type.getElementType() == copy.element ? numbers : wide, VectorType::get(type.getShape(), copy.element));
   LLVM::StoreOp::create(b, loc, narrow, entryAddress(copy, at), entries * bytesOf(copy.element));
 }
 
@@ -159,9 +159,8 @@ void GpuLowering::lowerStore(phi::StoreRowsOp op) {
       Value piece = LLVM::LoadOp::create(b, loc, VectorType::get({std::min(part, entries)}, from.element),
                                          memory.move(source, from.element, i), kVectorBytes);
       numbers = part >= entries ? piece
-                                : vector::InsertStridedSliceOp::create(b, loc, piece, numbers,
-                                                                       llvm::ArrayRef<int64_t>{i},
-                                                                       llvm::ArrayRef<int64_t>{1})
+                                : vector::InsertStridedSliceOp::create(
+                                      b, loc, piece, numbers, llvm::ArrayRef<int64_t>{i}, llvm::ArrayRef<int64_t>{1})
                                       .getResult();
     }
     LLVM::StoreOp::create(b, loc, narrowed(numbers, shaped(element, entries)), address, kVectorBytes);

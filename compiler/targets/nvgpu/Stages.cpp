@@ -25,9 +25,8 @@ bool GpuLowering::isFetched(phi::LoadRowsOp load, scf::ForOp loop) {
   const int64_t bytes = stored.lookup(load.getSource()).getIntOrFloatBitWidth() / 8;
   if (type.getRank() != 2 || type.getDimSize(1) * bytes % kVectorBytes || claims.contains(load.getResult()))
     return false;
-  bool isWritten = llvm::any_of(load.getSource().getUsers(), [&](Operation *user) {
-    return !isa<phi::LoadRowsOp>(user) && loop->isAncestor(user);
-  });
+  bool isWritten = llvm::any_of(load.getSource().getUsers(),
+                                [&](Operation *user) { return !isa<phi::LoadRowsOp>(user) && loop->isAncestor(user); });
   return !isWritten && followsCounter(load.getFirst(), loop) && followsCounter(load.getValid(), loop);
 }
 
@@ -59,8 +58,8 @@ Value GpuLowering::atTurn(Value value, scf::ForOp loop, IRMapping &map) {
 }
 
 Value GpuLowering::bufferOf(const Stage &stage, Value buffer) {
-  Value bytes = arith::IndexCastOp::create(b, loc, b.getI64Type(),
-                                           arith::MulIOp::create(b, loc, buffer, constant(stage.bytes)));
+  Value bytes =
+      arith::IndexCastOp::create(b, loc, b.getI64Type(), arith::MulIOp::create(b, loc, buffer, constant(stage.bytes)));
   return memory.move(stage.base, b.getI8Type(), bytes);
 }
 

@@ -21,7 +21,9 @@ Value Threads::intrinsic(llvm::StringRef name, Type result, ValueRange operands)
 }
 
 void Threads::begin() {
-  auto special = [&](llvm::StringRef name) { return intrinsic(("llvm.nvvm.read.ptx.sreg." + name).str(), b.getI32Type(), {}); };
+  auto special = [&](llvm::StringRef name) {
+    return intrinsic(("llvm.nvvm.read.ptx.sreg." + name).str(), b.getI32Type(), {});
+  };
   auto constant = [&](int64_t x) { return arith::ConstantIndexOp::create(b, loc, x); };
   block = arith::ExtUIOp::create(b, loc, b.getI64Type(), special("ctaid.x"));
   thread = arith::IndexCastOp::create(b, loc, b.getIndexType(), special("tid.x"));
@@ -45,7 +47,8 @@ static constexpr llvm::StringLiteral kCopy = "llvm.nvvm.cp.async.cg.shared.globa
 
 void Threads::copyAsync(Value shared, Value global, Value size) {
   auto in = [&](Value address, unsigned space) {
-    return LLVM::AddrSpaceCastOp::create(b, loc, LLVM::LLVMPointerType::get(b.getContext(), space), address).getResult();
+    return LLVM::AddrSpaceCastOp::create(b, loc, LLVM::LLVMPointerType::get(b.getContext(), space), address)
+        .getResult();
   };
   constexpr unsigned kGlobal = 1, kShared = 3;
   intrinsic(kCopy, {}, {in(shared, kShared), in(global, kGlobal), size});
@@ -61,7 +64,9 @@ bool Threads::isCopy(Operation *op) {
 
 Value Threads::exchange(Value value, int distance) {
   Type type = value.getType(), word = b.getI32Type();
-  auto constant = [&](int64_t x, Type of) { return arith::ConstantOp::create(b, loc, b.getIntegerAttr(of, x)).getResult(); };
+  auto constant = [&](int64_t x, Type of) {
+    return arith::ConstantOp::create(b, loc, b.getIntegerAttr(of, x)).getResult();
+  };
   auto shuffle = [&](Value x) {
     return intrinsic("llvm.nvvm.shfl.sync.bfly.i32", word,
                      {constant(-1, word), x, constant(distance, word), constant(31, word)});

@@ -13,9 +13,9 @@ public:
 
   /// Reads the numbers below, at the start of a kernel.
   void begin();
-  mlir::Value block;  ///< i64
-  mlir::Value thread; ///< index, in the block
-  mlir::Value warp, lane; ///< index
+  mlir::Value block;         ///< i64
+  mlir::Value thread;        ///< index, in the block
+  mlir::Value warp, lane;    ///< index
   mlir::Value group, member; ///< index: lane / 4 and lane % 4, by which fragments are dealt
 
   /// Waits for all threads of the block, and makes what each wrote visible to all.

@@ -27,9 +27,8 @@ void GpuLowering::bindArguments() {
   const int64_t operands = body.getNumArguments() - KernelAbi::kSizes;
   Type word = b.getI64Type();
   auto pointer = LLVM::LLVMPointerType::get(b.getContext());
-  code = func::FuncOp::create(
-      b, loc, program.getName(),
-      b.getFunctionType(llvm::SmallVector<Type>(KernelAbi::words(operands), word), {}));
+  code = func::FuncOp::create(b, loc, program.getName(),
+                              b.getFunctionType(llvm::SmallVector<Type>(KernelAbi::words(operands), word), {}));
   Block *entry = code.addEntryBlock();
   b.setInsertionPointToStart(entry);
   threads.begin();

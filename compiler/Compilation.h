@@ -1,0 +1,54 @@
+// One compilation: the module as it goes through the stages, and code for the target.
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include "compiler/Program.h"
+#include "compiler/targets/cpu/Machine.h"
+#include "compiler/targets/nvgpu/Device.h"
+#include "compiler/tile/ScanToTiles.h"
+#include "compiler/tile/Schedule.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/IR/BuiltinOps.h"
+#include "mlir/IR/Diagnostics.h"
+#include "mlir/IR/MLIRContext.h"
+#include "mlir/Pass/PassManager.h"
+#include "llvm/IR/LLVMContext.h"
+#include "llvm/IR/Module.h"
+
+namespace yaglom::compiler {
+
+/// One compilation: a context of its own, so that compilations in several threads share nothing.
+class Compilation {
+public:
+  Compilation(const Instance &instance, const CompileOptions &options);
+
+  void emit();
+  /// Of tiles, states and sums.
+  mlir::FloatType element();
+  Result<void> run(llvm::function_ref<void(mlir::OpPassManager &)> build, const char *stage);
+  Result<void> lower(Stage until);
+  Result<void> differentiate(Keeps keeps = Keeps::Nothing);
+  Result<void> tile();
+  void markStored(mlir::func::FuncOp function, llvm::ArrayRef<std::string> operands);
+  Result<std::unique_ptr<llvm::Module>> toLlvm(const cpu::Machine &machine);
+  Result<std::unique_ptr<llvm::Module>> toGpuLlvm(const nvgpu::Device &device);
+  Result<void> load(llvm::ArrayRef<std::pair<Entry *, std::string>> entries, std::shared_ptr<void> &code,
+                    int64_t &scratchBytes);
+  Result<void> loadHost(llvm::ArrayRef<std::pair<Entry *, std::string>> entries, std::shared_ptr<void> &code,
+                        int64_t &scratchBytes);
+  Result<void> loadGpu(llvm::ArrayRef<std::pair<Entry *, std::string>> entries, const std::string &architecture);
+  Result<std::string> emitCode(Stage stage);
+  std::string print();
+  Error internal(const char *stage);
+
+  const Instance &instance;
+  const CompileOptions &options;
+  Schedule schedule;
+  mlir::MLIRContext context;
+  mlir::ScopedDiagnosticHandler handler;
+  std::string messages;
+  mlir::OwningOpRef<mlir::ModuleOp> module;
+  llvm::LLVMContext llvmContext;
+};
+
+} // namespace yaglom::compiler
