@@ -9,7 +9,7 @@ namespace {
 enum Comparison : uint8_t { Eq, Ne, Lt, Le, Gt, Ge, Equ, Neu, Ltu, Leu, Gtu, Geu, Num, Nan };
 enum Combine : uint8_t { Plain, WithAnd, WithOr, WithXor };
 
-constexpr uint8_t kCombineMask = 3, kNegateC = 4, kBothHalves = 8, kFloatResult = 16, kFlushes = 32; ///< Op::flags
+constexpr uint8_t kCombineMask = 3, kNegateC = 4, kBothHalves = 8, kFlushes = 32; ///< Op::flags
 
 template <class T, uint8_t C, bool Flush>
 struct Compare {
