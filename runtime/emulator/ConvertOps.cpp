@@ -34,25 +34,12 @@ uint64_t clampTo(Type type, bool sourceSigned, uint64_t value) {
   return std::min(value, largest);
 }
 
-double roundToInteger(double value, Rounding rounding) {
-  switch (rounding) {
-  case Rounding::Nearest:
-    return std::nearbyint(value);
-  case Rounding::Zero:
-    return std::trunc(value);
-  case Rounding::Down:
-    return std::floor(value);
-  default:
-    return std::ceil(value);
-  }
-}
-
 /// Out of range values are clamped. NaN is 0, but where .f64 or a type of 64 bits is involved only its sign bit is set (PTX ISA, cvt).
 uint64_t toInteger(double value, Type to, Type from, Rounding rounding) {
   const unsigned bits = bitsOf(to);
   if (value != value)
     return from != Type::F64 && bits < 64 ? 0 : uint64_t{1} << (bits - 1);
-  const double rounded = roundToInteger(value, rounding);
+  const double rounded = roundInteger(value, rounding);
   const double limit = std::ldexp(1.0, isSigned(to) ? static_cast<int>(bits) - 1 : static_cast<int>(bits));
   const uint64_t largest = isSigned(to) ? (uint64_t{1} << (bits - 1)) - 1 : ~uint64_t{0} >> (64 - bits);
   if (rounded >= limit)
@@ -133,7 +120,7 @@ uint64_t convert(uint64_t bits, const Op &op) {
   if (!isFloat(to))
     return static_cast<uint64_t>(extend(toInteger(value, to, from, static_cast<Rounding>(op.mode)), to));
   if (op.flags & kToInteger)
-    value = std::copysign(roundToInteger(value, static_cast<Rounding>(op.mode)), value);
+    value = std::copysign(roundInteger(value, static_cast<Rounding>(op.mode)), value);
   return fromNumber(value, to, op);
 }
 

@@ -15,6 +15,8 @@ double makeOdd(double sum, double error) {
   return std::bit_cast<double>(bits | 1);
 }
 
+} // namespace
+
 double roundInteger(double value, Rounding rounding) {
   switch (rounding) {
   case Rounding::Nearest:
@@ -30,8 +32,6 @@ double roundInteger(double value, Rounding rounding) {
   }
   return value;
 }
-
-} // namespace
 
 double roundToFormat(double value, Format format, Rounding rounding) {
   if (!std::isfinite(value) || value == 0)

@@ -78,6 +78,9 @@ inline constexpr Format kBfloat{7, -126, 127};
 inline constexpr Format kTf32{10, -126, 127};
 inline constexpr Format kSingle{23, -126, 127};
 
+/// To a whole number.
+double roundInteger(double value, Rounding rounding);
+
 /// `value` rounded to the format, as a double. Overflow gives infinity, or the largest number where the direction says so.
 /// `value` may be rounded to odd: any format here has at least two bits less than a double.
 double roundToFormat(double value, Format format, Rounding rounding);

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "compiler/targets/cpu/Codegen.h"
 
+#include "compiler/lower/LlvmPasses.h"
 #include "mlir/Conversion/ArithToLLVM/ArithToLLVM.h"
 #include "mlir/Conversion/ControlFlowToLLVM/ControlFlowToLLVM.h"
 #include "mlir/Conversion/FuncToLLVM/ConvertFuncToLLVMPass.h"
@@ -19,7 +20,6 @@
 #include "llvm/IR/LegacyPassManager.h"
 #include "llvm/IR/Module.h"
 #include "llvm/MC/TargetRegistry.h"
-#include "llvm/Passes/PassBuilder.h"
 #include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/SmallVectorMemoryBuffer.h"
 #include "llvm/Support/TargetSelect.h"
@@ -70,28 +70,17 @@ static constexpr const char *kPasses =
     "early-cse<memssa>,instcombine<no-verify-fixpoint>,adce)";
 
 static llvm::Error optimize(llvm::Module &module, llvm::TargetMachine &machine) {
-  llvm::LoopAnalysisManager loops;
-  llvm::FunctionAnalysisManager functions;
-  llvm::CGSCCAnalysisManager sccs;
-  llvm::ModuleAnalysisManager modules;
-  llvm::PassBuilder builder(&machine);
-  builder.registerModuleAnalyses(modules);
-  builder.registerCGSCCAnalyses(sccs);
-  builder.registerFunctionAnalyses(functions);
-  builder.registerLoopAnalyses(loops);
-  builder.crossRegisterProxies(loops, functions, sccs, modules);
-  llvm::ModulePassManager passes;
-  if (llvm::Error error = builder.parsePassPipeline(passes, kPasses))
-    return error;
 #ifdef YAGLOM_ASAN
   // Without this a kernel that writes past a buffer passes silently.
   for (llvm::Function &function : module)
     if (!function.isDeclaration())
       function.addFnAttr(llvm::Attribute::SanitizeAddress);
-  passes.addPass(llvm::AddressSanitizerPass({}, false, false, llvm::AsanDtorKind::None, llvm::AsanCtorKind::None));
+  return runPasses(module, machine, kPasses, [](llvm::ModulePassManager &passes) {
+    passes.addPass(llvm::AddressSanitizerPass({}, false, false, llvm::AsanDtorKind::None, llvm::AsanCtorKind::None));
+  });
+#else
+  return runPasses(module, machine, kPasses);
 #endif
-  passes.run(module, modules);
-  return llvm::Error::success();
 }
 
 std::unique_ptr<llvm::Module> translateToLlvm(mlir::ModuleOp module, llvm::LLVMContext &context,

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "compiler/targets/nvgpu/Codegen.h"
 
+#include "compiler/lower/LlvmPasses.h"
 #include "mlir/Conversion/ArithToLLVM/ArithToLLVM.h"
 #include "mlir/Conversion/ControlFlowToLLVM/ControlFlowToLLVM.h"
 #include "mlir/Conversion/FuncToLLVM/ConvertFuncToLLVMPass.h"
@@ -20,7 +21,6 @@
 #include "llvm/IR/LLVMContext.h"
 #include "llvm/IR/LegacyPassManager.h"
 #include "llvm/MC/TargetRegistry.h"
-#include "llvm/Passes/PassBuilder.h"
 #include "llvm/Support/TargetSelect.h"
 #include "llvm/Target/TargetMachine.h"
 #include "llvm/TargetParser/Triple.h"
@@ -75,24 +75,6 @@ static constexpr const char *kPasses =
     "loop-mssa(loop-rotate),early-cse<memssa>,instcombine<no-verify-fixpoint>,separate-const-offset-from-gep,"
     "early-cse,adce,infer-alignment,load-store-vectorizer,scalarize-masked-mem-intrin)";
 
-static llvm::Error optimize(llvm::Module &module, llvm::TargetMachine &machine) {
-  llvm::LoopAnalysisManager loops;
-  llvm::FunctionAnalysisManager functions;
-  llvm::CGSCCAnalysisManager sccs;
-  llvm::ModuleAnalysisManager modules;
-  llvm::PassBuilder builder(&machine);
-  builder.registerModuleAnalyses(modules);
-  builder.registerCGSCCAnalyses(sccs);
-  builder.registerFunctionAnalyses(functions);
-  builder.registerLoopAnalyses(loops);
-  builder.crossRegisterProxies(loops, functions, sccs, modules);
-  llvm::ModulePassManager passes;
-  if (llvm::Error error = builder.parsePassPipeline(passes, kPasses))
-    return error;
-  passes.run(module, modules);
-  return llvm::Error::success();
-}
-
 std::unique_ptr<llvm::Module> translateToLlvm(mlir::ModuleOp module, llvm::LLVMContext &context, const Device &device) {
   mlir::registerBuiltinDialectTranslation(*module.getContext());
   mlir::registerLLVMDialectTranslation(*module.getContext());
@@ -110,7 +92,7 @@ std::unique_ptr<llvm::Module> translateToLlvm(mlir::ModuleOp module, llvm::LLVMC
     function.addFnAttr("nvvm.reqntid", std::to_string(device.threads));
     function.addFnAttr("nvvm.minctasm", "1");
   }
-  if (llvm::Error failure = optimize(*result, *target)) {
+  if (llvm::Error failure = runPasses(*result, *target, kPasses)) {
     llvm::consumeError(std::move(failure)); // a name of a pass that this LLVM does not know: a bug of ours
     return nullptr;
   }

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "compiler/targets/nvgpu/Fragments.h"
 
+#include "compiler/targets/nvgpu/KernelAbi.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/Math/IR/Math.h"
@@ -91,8 +92,8 @@ Fragments::Operand Fragments::make(llvm::ArrayRef<std::pair<Value, Value>> at, R
 llvm::SmallVector<Value> Fragments::loadBlocks(Value address, bool transposed) {
   Type word = b.getI32Type();
   auto four = LLVM::LLVMStructType::getLiteral(b.getContext(), {word, word, word, word});
-  constexpr unsigned kShared = 3;
-  Value shared = LLVM::AddrSpaceCastOp::create(b, loc, LLVM::LLVMPointerType::get(b.getContext(), kShared), address);
+  Value shared = LLVM::AddrSpaceCastOp::create(
+      b, loc, LLVM::LLVMPointerType::get(b.getContext(), KernelAbi::kSharedSpace), address);
   Value result = threads.intrinsic(transposed ? "llvm.nvvm.ldmatrix.sync.aligned.m8n8.x4.trans.b16"
                                               : "llvm.nvvm.ldmatrix.sync.aligned.m8n8.x4.b16",
                                    four, {shared});

@@ -37,14 +37,17 @@ private:
   Place copyOf(const Place &place) const;
 
   // RowCopies.cpp: between operands and tiles.
+  static constexpr int64_t kVectorBytes = 16; ///< what a thread copies at once
   void lowerLoad(phi::LoadRowsOp op) override;
   void lowerStore(phi::StoreRowsOp op) override;
   void lowerFetched(phi::LoadRowsOp op, const Place &rows);
   mlir::Value rowsAreAligned(mlir::Value operand, mlir::Value rowStride, mlir::Value columnStride);
   int64_t vectorOf(mlir::Value operand, const Place &tile) const;
-  mlir::Value rowEntry(mlir::Value operand, mlir::Value row, mlir::Value column);
+  mlir::Value rowEntry(mlir::Value operand, mlir::Value row, mlir::Value column, bool isVector = false);
+  mlir::Value loadOrZeros(mlir::Value operand, mlir::Value first, mlir::Value valid, At at, int64_t entries);
   void overRows(mlir::Value operand, const Place &tile, llvm::function_ref<void(At, int64_t)> body);
   void storeVector(mlir::Value numbers, const Place &to, At at);
+  void storeWide(mlir::Value numbers, const Place &to, At at);
 
   // Stages.cpp: rows of the next turn of a loop, fetched while this one computes.
   struct Stage {

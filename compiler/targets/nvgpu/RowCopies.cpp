@@ -9,8 +9,6 @@ using namespace mlir;
 
 namespace yaglom::compiler::nvgpu {
 
-static constexpr int64_t kVectorBytes = 16;
-
 static int64_t bytesOf(Type element) { return element.getIntOrFloatBitWidth() / 8; }
 
 /// Whether rows are dense and each begins at a multiple of 16 bytes; the strides count elements.
@@ -33,13 +31,16 @@ int64_t GpuLowering::vectorOf(Value operand, const Place &tile) const {
   return fits ? entries : 1;
 }
 
-/// The address of an entry of an operand's rows; a row that is one number has no column.
-Value GpuLowering::rowEntry(Value operand, Value row, Value column) {
+/// The address of an entry of an operand's rows; a row that is one number has no column. The columns of a vector lie side by
+/// side.
+Value GpuLowering::rowEntry(Value operand, Value row, Value column, bool isVector) {
   Value address = rowAddress(rowOperands.find(operand)->second, stored.lookup(operand), row);
   if (!column)
     return address;
   auto wide = [&](Value x) { return arith::IndexCastOp::create(b, loc, b.getI64Type(), x).getResult(); };
-  Value offset = arith::MulIOp::create(b, loc, wide(column), wide(columnStrides.lookup(operand)));
+  Value offset = wide(column);
+  if (!isVector)
+    offset = arith::MulIOp::create(b, loc, offset, wide(columnStrides.lookup(operand)));
   return memory.move(address, stored.lookup(operand), offset);
 }
 
@@ -62,31 +63,34 @@ static Type shaped(Type element, int64_t entries) {
   return entries == 1 ? element : Type(VectorType::get({entries}, element));
 }
 
+static Value columnOf(llvm::ArrayRef<Value> at) { return at.size() > 1 ? at[1] : Value(); }
+
+/// Entries of the rows from `first` on, as they lie in memory; zeros from row `valid` on.
+Value GpuLowering::loadOrZeros(Value operand, Value first, Value valid, At at, int64_t entries) {
+  Type element = stored.lookup(operand), type = shaped(element, entries);
+  Value exists = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::ult, at[0], valid);
+  auto branch = scf::IfOp::create(
+      b, loc, exists,
+      [&](OpBuilder &, Location) {
+        Value row = arith::AddIOp::create(b, loc, at[0], first);
+        Value address = rowEntry(operand, row, columnOf(at), entries > 1);
+        scf::YieldOp::create(b, loc,
+                             LLVM::LoadOp::create(b, loc, type, address, entries * bytesOf(element)).getResult());
+      },
+      [&](OpBuilder &, Location) {
+        scf::YieldOp::create(b, loc, arith::ConstantOp::create(b, loc, b.getZeroAttr(type)).getResult());
+      });
+  return branch.getResult(0);
+}
+
 void GpuLowering::lowerLoad(phi::LoadRowsOp op) {
   if (auto here = fetched.find(op); here != fetched.end())
     return lowerFetched(op, here->second);
   Place to = placeOf(op.getResult());
-  Type element = stored.lookup(op.getSource());
   Value first = scalars.lookupOrDefault(op.getFirst()), valid = scalars.lookupOrDefault(op.getValid());
   beginStep();
   overRows(op.getSource(), to, [&](At at, int64_t entries) {
-    Type type = shaped(element, entries);
-    Value exists = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::ult, at[0], valid);
-    auto branch = scf::IfOp::create(
-        b, loc, exists,
-        [&](OpBuilder &, Location) {
-          Value row = arith::AddIOp::create(b, loc, at[0], first);
-          // The columns of a vector lie side by side.
-          Value address = rowEntry(op.getSource(), row, entries == 1 && at.size() > 1 ? at[1] : Value());
-          if (entries > 1)
-            address = memory.move(address, element, arith::IndexCastOp::create(b, loc, b.getI64Type(), at[1]));
-          scf::YieldOp::create(b, loc,
-                               LLVM::LoadOp::create(b, loc, type, address, entries * bytesOf(element)).getResult());
-        },
-        [&](OpBuilder &, Location) {
-          scf::YieldOp::create(b, loc, arith::ConstantOp::create(b, loc, b.getZeroAttr(type)).getResult());
-        });
-    storeVector(branch.getResult(0), to, at);
+    storeVector(loadOrZeros(op.getSource(), first, valid, at, entries), to, at);
   });
 }
 
@@ -98,19 +102,27 @@ void GpuLowering::lowerFetched(phi::LoadRowsOp op, const Place &rows) {
   if (copies.contains(to.base) && copyOf(to).element == rows.element)
     copies[to.base] = rows.base;
   beginStep();
-  const int64_t entries = kVectorBytes / bytesOf(rows.element), part = kVectorBytes / bytesOf(to.element);
+  const int64_t entries = kVectorBytes / bytesOf(rows.element);
   overEntries({to.sizes[0], to.sizes[1] / entries}, [&](At at) {
     Value column = arith::MulIOp::create(b, loc, at[1], constant(entries));
     Value numbers = LLVM::LoadOp::create(b, loc, VectorType::get({entries}, rows.element),
                                          entryAddress(rows, {at[0], column}), kVectorBytes);
-    Value wide = widened(numbers, VectorType::get({entries}, to.element));
-    Value address = entryAddress(to, {at[0], column});
-    for (int64_t i = 0; i < entries; i += part) {
-      Value piece = vector::ExtractStridedSliceOp::create(b, loc, wide, llvm::ArrayRef<int64_t>{i},
-                                                          llvm::ArrayRef<int64_t>{part}, llvm::ArrayRef<int64_t>{1});
-      LLVM::StoreOp::create(b, loc, piece, memory.move(address, to.element, i), kVectorBytes);
-    }
+    storeWide(widened(numbers, VectorType::get({entries}, to.element)), to, {at[0], column});
   });
+}
+
+/// A vector of a tile's numbers, 16 bytes at a time.
+void GpuLowering::storeWide(Value numbers, const Place &to, At at) {
+  const int64_t entries = cast<VectorType>(numbers.getType()).getNumElements();
+  const int64_t part = kVectorBytes / bytesOf(to.element);
+  Value address = entryAddress(to, at);
+  for (int64_t i = 0; i < entries; i += part) {
+    Value piece = numbers;
+    if (part < entries)
+      piece = vector::ExtractStridedSliceOp::create(b, loc, numbers, llvm::ArrayRef<int64_t>{i},
+                                                    llvm::ArrayRef<int64_t>{part}, llvm::ArrayRef<int64_t>{1});
+    LLVM::StoreOp::create(b, loc, piece, memory.move(address, to.element, i), kVectorBytes);
+  }
 }
 
 /// Numbers as they lie in memory, to a tile and to the 16-bit numbers beside it.
@@ -119,21 +131,13 @@ void GpuLowering::storeVector(Value numbers, const Place &to, At at) {
   if (!type)
     return store(widened(numbers, to.element), to, at);
   Value wide = widened(numbers, VectorType::get(type.getShape(), to.element));
-  const int64_t entries = type.getNumElements(), part = kVectorBytes / bytesOf(to.element);
-  Value address = entryAddress(to, at);
-  for (int64_t i = 0; i < entries; i += part) {
-    Value piece = wide;
-    if (part < entries)
-      piece = vector::ExtractStridedSliceOp::create(b, loc, wide, llvm::ArrayRef<int64_t>{i},
-                                                    llvm::ArrayRef<int64_t>{part}, llvm::ArrayRef<int64_t>{1});
-    LLVM::StoreOp::create(b, loc, piece, memory.move(address, to.element, i), kVectorBytes);
-  }
+  storeWide(wide, to, at);
   if (!copies.contains(to.base))
     return;
   Place copy = copyOf(to);
   Value narrow =
       narrowed(type.getElementType() == copy.element ? numbers : wide, VectorType::get(type.getShape(), copy.element));
-  LLVM::StoreOp::create(b, loc, narrow, entryAddress(copy, at), entries * bytesOf(copy.element));
+  LLVM::StoreOp::create(b, loc, narrow, entryAddress(copy, at), type.getNumElements() * bytesOf(copy.element));
 }
 
 void GpuLowering::lowerStore(phi::StoreRowsOp op) {
@@ -147,10 +151,9 @@ void GpuLowering::lowerStore(phi::StoreRowsOp op) {
     OpBuilder::InsertionGuard guard(b);
     b.setInsertionPoint(branch.thenYield());
     Value row = arith::AddIOp::create(b, loc, at[0], first);
-    Value address = rowEntry(op.getTarget(), row, entries == 1 && at.size() > 1 ? at[1] : Value());
+    Value address = rowEntry(op.getTarget(), row, columnOf(at), entries > 1);
     if (entries == 1)
       return memory.store(narrowed(load(from, at), element), address);
-    address = memory.move(address, element, arith::IndexCastOp::create(b, loc, b.getI64Type(), at[1]));
     const int64_t part = kVectorBytes / bytesOf(from.element);
     auto type = VectorType::get({entries}, from.element);
     Value numbers = arith::ConstantOp::create(b, loc, b.getZeroAttr(type));

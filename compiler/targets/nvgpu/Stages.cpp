@@ -8,8 +8,6 @@ using namespace mlir;
 
 namespace yaglom::compiler::nvgpu {
 
-static constexpr int64_t kVectorBytes = 16;
-
 /// Whether a number of a loop's body follows from the loop's counter and what is known outside.
 static bool followsCounter(Value value, scf::ForOp loop) {
   Operation *op = value.getDefiningOp();
@@ -74,34 +72,21 @@ void GpuLowering::fetch(scf::ForOp loop, Value turn, Value buffer) {
     Place to = stage.place;
     to.base = bufferOf(stage, buffer);
     const int64_t bytes = element.getIntOrFloatBitWidth() / 8, entries = kVectorBytes / bytes;
-    auto exists = [&](Value row) {
-      return arith::CmpIOp::create(b, loc, arith::CmpIPredicate::ult, row, valid).getResult();
-    };
     auto branch = scf::IfOp::create(b, loc, isAligned.lookup(load.getSource()), /*withElseRegion=*/true);
     OpBuilder::InsertionGuard guard(b);
     b.setInsertionPoint(branch.thenYield());
     overEntries({to.sizes[0], to.sizes[1] / entries}, [&](At at) {
       Value column = arith::MulIOp::create(b, loc, at[1], constant(entries));
       Value row = arith::AddIOp::create(b, loc, first, at[0]);
-      Value source = rowAddress(rowOperands.find(load.getSource())->second, element, row);
-      source = memory.move(source, element, arith::IndexCastOp::create(b, loc, b.getI64Type(), column));
+      Value source = rowEntry(load.getSource(), row, column, /*isVector=*/true);
       auto count = [&](int64_t x) { return arith::ConstantOp::create(b, loc, b.getI32IntegerAttr(x)).getResult(); };
-      Value size = arith::SelectOp::create(b, loc, exists(at[0]), count(kVectorBytes), count(0));
+      Value exists = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::ult, at[0], valid);
+      Value size = arith::SelectOp::create(b, loc, exists, count(kVectorBytes), count(0));
       threads.copyAsync(entryAddress(to, {at[0], column}), source, size);
     });
     b.setInsertionPoint(branch.elseYield());
-    overEntries(to.sizes, [&](At at) {
-      auto loaded = scf::IfOp::create(
-          b, loc, exists(at[0]),
-          [&](OpBuilder &, Location) {
-            Value address = rowEntry(load.getSource(), arith::AddIOp::create(b, loc, first, at[0]), at[1]);
-            scf::YieldOp::create(b, loc, memory.load(address, element));
-          },
-          [&](OpBuilder &, Location) {
-            scf::YieldOp::create(b, loc, arith::ConstantOp::create(b, loc, b.getZeroAttr(element)).getResult());
-          });
-      memory.store(loaded.getResult(0), entryAddress(to, at));
-    });
+    overEntries(to.sizes,
+                [&](At at) { memory.store(loadOrZeros(load.getSource(), first, valid, at, 1), entryAddress(to, at)); });
   }
   threads.commitCopies();
 }

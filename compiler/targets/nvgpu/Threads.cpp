@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "compiler/targets/nvgpu/Threads.h"
 
+#include "compiler/targets/nvgpu/KernelAbi.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 
@@ -50,8 +51,8 @@ void Threads::copyAsync(Value shared, Value global, Value size) {
     return LLVM::AddrSpaceCastOp::create(b, loc, LLVM::LLVMPointerType::get(b.getContext(), space), address)
         .getResult();
   };
-  constexpr unsigned kGlobal = 1, kShared = 3;
-  intrinsic(kCopy, {}, {in(shared, kShared), in(global, kGlobal), size});
+  constexpr unsigned kGlobal = 1;
+  intrinsic(kCopy, {}, {in(shared, KernelAbi::kSharedSpace), in(global, kGlobal), size});
 }
 
 void Threads::commitCopies() { intrinsic("llvm.nvvm.cp.async.commit.group", {}, {}); }
