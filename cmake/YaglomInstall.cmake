@@ -16,6 +16,7 @@ function(yaglom_shared_library)
   target_compile_features(yaglom PUBLIC cxx_std_20)
   target_sources(yaglom PUBLIC FILE_SET HEADERS BASE_DIRS "${PROJECT_SOURCE_DIR}/include" FILES
     "${PROJECT_SOURCE_DIR}/include/yaglom/builder.h"
+    "${PROJECT_SOURCE_DIR}/include/yaglom/cache.h"
     "${PROJECT_SOURCE_DIR}/include/yaglom/compile.h"
     "${PROJECT_SOURCE_DIR}/include/yaglom/device.h"
     "${PROJECT_SOURCE_DIR}/include/yaglom/dlpack.h"

@@ -7,6 +7,7 @@ target_include_directories(yaglom_options INTERFACE
   "${PROJECT_SOURCE_DIR}" "${PROJECT_SOURCE_DIR}/include" "${PROJECT_BINARY_DIR}")
 target_compile_options(yaglom_options INTERFACE -Wall -Wextra)
 target_compile_features(yaglom_options INTERFACE cxx_std_20)
+target_link_options(yaglom_options INTERFACE -Wl,--build-id) # the cache on disk tells builds apart by it
 if(YAGLOM_SANITIZER STREQUAL "address")
   # Without -fno-sanitize-recover UBSan reports and exits 0.
   target_compile_options(yaglom_options INTERFACE
@@ -37,10 +38,12 @@ if(YAGLOM_PCH)
   target_precompile_headers(yaglom_pch PRIVATE
     <mlir/Dialect/Arith/IR/Arith.h>
     <mlir/Dialect/Func/IR/FuncOps.h>
+    <mlir/Dialect/LLVMIR/LLVMDialect.h>
     <mlir/Dialect/Linalg/IR/Linalg.h>
     <mlir/Dialect/Math/IR/Math.h>
     <mlir/Dialect/MemRef/IR/MemRef.h>
     <mlir/Dialect/SCF/IR/SCF.h>
+    <mlir/Dialect/Tensor/IR/Tensor.h>
     <mlir/Dialect/Vector/IR/VectorOps.h>
     <mlir/IR/PatternMatch.h>
     <mlir/Pass/Pass.h>)

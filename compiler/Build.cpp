@@ -90,28 +90,42 @@ std::optional<std::string> gpuArchitecture(const std::string &target) {
   return nvgpu::Device::named(name.str()) ? std::optional<std::string>(name.str()) : std::nullopt;
 }
 
-Result<std::shared_ptr<const Program>> build(const Instance &instance, const CompileOptions &options) {
+std::string machineIdentity(const std::string &target) {
+  if (auto architecture = gpuArchitecture(target))
+    return *architecture;
+  const auto describe = [](const cpu::Machine &machine) { return machine.cpu + " " + machine.features; };
+  if (target == "host") {
+    static const std::string host = describe(cpu::Machine::host()); // asking a virtual processor takes long
+    return host;
+  }
+  Result<cpu::Machine> machine = cpu::Machine::named(target);
+  return machine ? describe(*machine) : target;
+}
+
+Result<Program> build(const Instance &instance, const CompileOptions &options) {
   Compilation compilation(instance, options);
   if (auto done = compilation.lower(Stage::Scan); !done)
     return done.error();
-  auto program = std::make_shared<Program>();
-  describe(*program, instance, *compilation.module);
-  describeState(*program, *compilation.module);
-  program->chunk = compilation.schedule.chunk;
+  Program program;
+  describe(program, instance, *compilation.module);
+  describeState(program, *compilation.module);
+  program.chunk = compilation.schedule.chunk;
   Work work = countWork(*compilation.module, compilation.schedule);
-  program->multiplyAddsPerQuery = work.perQuery;
-  program->multiplyAddsPerKey = work.perKey;
-  program->multiplyAddsPerPair = work.perPair;
+  program.multiplyAddsPerQuery = work.perQuery;
+  program.multiplyAddsPerKey = work.perKey;
+  program.multiplyAddsPerPair = work.perPair;
   if (auto done = compilation.tile(); !done)
     return done.error();
-  llvm::SmallVector<std::pair<Entry *, std::string>> entries{{&program->forward, kForward.str()}};
-  if (program->stateElements)
-    entries.push_back({&program->advance, "advance"});
-  for (size_t i = 0; i < program->draws.size(); ++i)
-    entries.push_back({&program->draws[i], fmt::format("draw{}", i)});
-  if (auto done = compilation.load(entries, program->code, program->scratchBytes); !done)
-    return done.error();
-  return std::shared_ptr<const Program>(program);
+  llvm::SmallVector<std::pair<Entry *, std::string>> entries{{&program.forward, kForward.str()}};
+  if (program.stateElements)
+    entries.push_back({&program.advance, "advance"});
+  for (size_t i = 0; i < program.draws.size(); ++i)
+    entries.push_back({&program.draws[i], fmt::format("draw{}", i)});
+  auto code = compilation.generate(entries, program.scratchBytes);
+  if (!code)
+    return code.error();
+  program.code = std::move(*code);
+  return program;
 }
 
 /// The operands of a gradient, read off the scan level.
@@ -130,32 +144,32 @@ static void describeGradient(GradientEntry &entry, func::FuncOp function, const 
     entry.kept.push_back({member.offset, member.type.getNumElements()});
 }
 
-Result<std::shared_ptr<const BackwardProgram>> buildBackward(const Instance &instance, const CompileOptions &options,
-                                                             Keeps keeps) {
+Result<BackwardProgram> buildBackward(const Instance &instance, const CompileOptions &options, Keeps keeps) {
   Compilation compilation(instance, options);
   if (auto done = compilation.lower(Stage::Scan); !done)
     return done.error();
   if (auto done = compilation.differentiate(keeps); !done)
     return done.error();
-  auto program = std::make_shared<BackwardProgram>();
+  BackwardProgram program;
   auto nameOf = [](size_t draw) { return fmt::format("draw{}{}", draw, kGradientSuffix.str()); };
   auto functionOf = [&](llvm::StringRef name) { return compilation.module->lookupSymbol<func::FuncOp>(name); };
-  describeGradient(program->backward, functionOf(kBackward), {"O"});
-  program->draws.resize(instance.draws.size());
-  for (auto [i, entry] : llvm::enumerate(program->draws))
+  describeGradient(program.backward, functionOf(kBackward), {"O"});
+  program.draws.resize(instance.draws.size());
+  for (auto [i, entry] : llvm::enumerate(program.draws))
     describeGradient(entry, functionOf(nameOf(i)), instance.draws[i].names);
   if (auto done = compilation.tile(); !done)
     return done.error();
-  llvm::SmallVector<std::pair<Entry *, std::string>> entries{{&program->backward, kBackward.str()}};
-  for (auto [i, entry] : llvm::enumerate(program->draws))
+  llvm::SmallVector<std::pair<Entry *, std::string>> entries{{&program.backward, kBackward.str()}};
+  for (auto [i, entry] : llvm::enumerate(program.draws))
     entries.push_back({&entry, nameOf(i)});
-  if (auto done = compilation.load(entries, program->code, program->scratchBytes); !done)
-    return done.error();
-  return std::shared_ptr<const BackwardProgram>(program);
+  auto code = compilation.generate(entries, program.scratchBytes);
+  if (!code)
+    return code.error();
+  program.code = std::move(*code);
+  return program;
 }
 
-Result<std::shared_ptr<const LossProgram>> buildLossGradient(const Instance &instance, std::size_t index,
-                                                             const CompileOptions &options) {
+Result<LossProgram> buildLossGradient(const Instance &instance, std::size_t index, const CompileOptions &options) {
   Compilation compilation(instance, options);
   const LossInfo &loss = instance.losses[index];
   compilation.module = emitLoss(compilation.context, instance, loss, compilation.element());
@@ -164,14 +178,16 @@ Result<std::shared_ptr<const LossProgram>> buildLossGradient(const Instance &ins
       return done.error();
   if (auto done = compilation.differentiate(); !done)
     return done.error();
-  auto program = std::make_shared<LossProgram>();
+  LossProgram program;
   const std::string name = "loss" + kGradientSuffix.str();
-  describeGradient(program->backward, compilation.module->lookupSymbol<func::FuncOp>(name), {loss.name});
+  describeGradient(program.backward, compilation.module->lookupSymbol<func::FuncOp>(name), {loss.name});
   if (auto done = compilation.tile(); !done)
     return done.error();
-  if (auto done = compilation.load({{&program->backward, name}}, program->code, program->scratchBytes); !done)
-    return done.error();
-  return std::shared_ptr<const LossProgram>(program);
+  auto code = compilation.generate({{&program.backward, name}}, program.scratchBytes);
+  if (!code)
+    return code.error();
+  program.code = std::move(*code);
+  return program;
 }
 
 std::vector<LogScales> findLogScales(const Instance &instance, const CompileOptions &options) {

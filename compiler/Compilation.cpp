@@ -5,7 +5,6 @@
 #include "compiler/Pipeline.h"
 #include "compiler/formula/Emit.h"
 #include "compiler/targets/cpu/Codegen.h"
-#include "compiler/targets/cpu/Jit.h"
 #include "compiler/targets/nvgpu/Codegen.h"
 #include "compiler/targets/nvgpu/KernelAbi.h"
 #include "dialect/Phi.h"
@@ -181,16 +180,15 @@ Result<std::unique_ptr<llvm::Module>> Compilation::toGpuLlvm(const nvgpu::Device
   return result;
 }
 
-/// Code of the tile programs for the target, behind the entries of these names.
-Result<void> Compilation::load(llvm::ArrayRef<std::pair<Entry *, std::string>> entries, std::shared_ptr<void> &code,
-                               int64_t &scratchBytes) {
+/// Code of the tile programs for the target; the entries get these names in it.
+Result<Code> Compilation::generate(llvm::ArrayRef<std::pair<Entry *, std::string>> entries, int64_t &scratchBytes) {
   if (auto architecture = gpuArchitecture(options.target.name()))
-    return loadGpu(entries, *architecture);
-  return loadHost(entries, code, scratchBytes);
+    return generatePtx(entries, *architecture);
+  return generateObject(entries, scratchBytes);
 }
 
-Result<void> Compilation::loadHost(llvm::ArrayRef<std::pair<Entry *, std::string>> entries, std::shared_ptr<void> &code,
-                                   int64_t &scratchBytes) {
+Result<Code> Compilation::generateObject(llvm::ArrayRef<std::pair<Entry *, std::string>> entries,
+                                         int64_t &scratchBytes) {
   Result<cpu::Machine> machine = cpu::Machine::named(options.target.name());
   if (!machine)
     return machine.error();
@@ -202,21 +200,13 @@ Result<void> Compilation::loadHost(llvm::ArrayRef<std::pair<Entry *, std::string
   auto object = cpu::emitObject(**llvmModule, *machine);
   if (!object)
     return object.error();
-  auto loaded = cpu::LoadedCode::load(std::move(*object));
-  if (!loaded)
-    return loaded.error();
-  for (auto &[entry, name] : entries) {
-    auto address = (*loaded)->find(name);
-    if (!address)
-      return address.error();
-    entry->function = reinterpret_cast<Entry::Function>(*address);
-  }
-  code = *loaded;
-  return {};
+  for (auto &[entry, name] : entries)
+    entry->symbol = name;
+  return Code{"", (*object)->getBuffer().str(), nullptr};
 }
 
-Result<void> Compilation::loadGpu(llvm::ArrayRef<std::pair<Entry *, std::string>> entries,
-                                  const std::string &architecture) {
+Result<Code> Compilation::generatePtx(llvm::ArrayRef<std::pair<Entry *, std::string>> entries,
+                                      const std::string &architecture) {
   Result<nvgpu::Device> device = nvgpu::Device::named(architecture);
   if (!device)
     return device.error();
@@ -226,16 +216,15 @@ Result<void> Compilation::loadGpu(llvm::ArrayRef<std::pair<Entry *, std::string>
   auto ptx = nvgpu::emitPtx(**llvmModule, *device);
   if (!ptx)
     return ptx.error();
-  auto code = std::make_shared<const GpuModule>(std::move(*ptx), architecture);
   for (auto &[entry, name] : entries) {
     Operation *function = module->lookupSymbol(name);
     if (!function)
       return internal("ptx");
     auto bytes = [&](llvm::StringRef attr) { return function->getAttrOfType<IntegerAttr>(attr).getInt(); };
-    entry->gpu = {code, name, device->threads, bytes(nvgpu::KernelAbi::kSharedBytes),
+    entry->gpu = {nullptr, name, device->threads, bytes(nvgpu::KernelAbi::kSharedBytes),
                   bytes(nvgpu::KernelAbi::kScratchBytes)};
   }
-  return {};
+  return Code{architecture, std::move(*ptx), nullptr};
 }
 
 /// LLVM IR, or what the target's code generator makes of it.

@@ -32,11 +32,9 @@ public:
   void markStored(mlir::func::FuncOp function, llvm::ArrayRef<std::string> operands);
   Result<std::unique_ptr<llvm::Module>> toLlvm(const cpu::Machine &machine);
   Result<std::unique_ptr<llvm::Module>> toGpuLlvm(const nvgpu::Device &device);
-  Result<void> load(llvm::ArrayRef<std::pair<Entry *, std::string>> entries, std::shared_ptr<void> &code,
-                    int64_t &scratchBytes);
-  Result<void> loadHost(llvm::ArrayRef<std::pair<Entry *, std::string>> entries, std::shared_ptr<void> &code,
-                        int64_t &scratchBytes);
-  Result<void> loadGpu(llvm::ArrayRef<std::pair<Entry *, std::string>> entries, const std::string &architecture);
+  Result<Code> generate(llvm::ArrayRef<std::pair<Entry *, std::string>> entries, int64_t &scratchBytes);
+  Result<Code> generateObject(llvm::ArrayRef<std::pair<Entry *, std::string>> entries, int64_t &scratchBytes);
+  Result<Code> generatePtx(llvm::ArrayRef<std::pair<Entry *, std::string>> entries, const std::string &architecture);
   Result<std::string> emitCode(Stage stage);
   std::string print();
   Error internal(const char *stage);

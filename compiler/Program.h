@@ -14,6 +14,13 @@
 
 namespace yaglom::compiler {
 
+/// What code generation made of all functions of a program, before it is in this process.
+struct Code {
+  std::string architecture; ///< of a GPU, "sm_80"; empty for a processor
+  std::string bytes;        ///< PTX, or an object file; load() takes them
+  std::shared_ptr<void> loaded; ///< owns the machine code of the host
+};
+
 /// PTX of a module, and the architecture that it is for.
 struct GpuModule {
   GpuModule(std::string ptx, std::string architecture) : ptx(std::move(ptx)), architecture(std::move(architecture)) {}
@@ -25,7 +32,7 @@ struct GpuModule {
 
 /// An entry of a GpuModule: one block of `threads` threads an item, parameters by compiler/targets/nvgpu/KernelAbi.h.
 struct GpuKernel {
-  std::shared_ptr<const GpuModule> module; ///< null for a function of the host
+  std::shared_ptr<const GpuModule> module; ///< null for a function of the host, and before load()
   std::string name;
   int64_t threads = 0;
   int64_t sharedBytes = 0;  ///< of dynamic shared memory, a block
@@ -43,9 +50,12 @@ struct GpuKernel {
 struct Entry {
   using Function = void (*)(const int64_t *arguments, void *scratch);
   static constexpr int kHeaderWords = 8;
-  Function function = nullptr;
+  Function function = nullptr; ///< of the host, from load()
   GpuKernel gpu;
   std::vector<std::string> operands; ///< tensor names: inputs, outputs, parameters, draws
+  std::string symbol = {};           ///< of a function of the host, in its object file
+
+  bool exists() const { return !symbol.empty() || !gpu.name.empty(); }
 };
 
 /// Operands of a draw that the runtime prepares, since a row depends on its place among all rows:
@@ -98,7 +108,7 @@ struct Program {
   double multiplyAddsPerQuery = 0; ///< necessary work (docs/performance.md) that one query row adds
   double multiplyAddsPerKey = 0;
   double multiplyAddsPerPair = 0; ///< of a quadratic attention: for each pair of a query and a key
-  std::shared_ptr<void> code;     ///< owns the machine code
+  Code code;
 };
 
 /// One compiled gradient. Operands: those of the function that it is the gradient of, without its results; the gradients of
@@ -119,33 +129,39 @@ struct BackwardProgram {
   GradientEntry backward;
   std::vector<GradientEntry> draws; ///< one for each Instance::draws
   int64_t scratchBytes = 0;
-  std::shared_ptr<void> code; ///< owns the machine code
+  Code code;
 };
 
 /// The gradient of one loss: operands are the noise, "weight of r", parameters and prepared rows, then "grad.r", [samples].
 struct LossProgram {
   GradientEntry backward;
   int64_t scratchBytes = 0;
-  std::shared_ptr<void> code; ///< owns the machine code
+  Code code;
 };
 
 /// "sm_80" of "emulated", "emulated:sm_80" and "sm_80"; nothing for the targets that are no GPU.
 std::optional<std::string> gpuArchitecture(const std::string &target);
 
+/// All that code generation asks of the machine a target stands for: the processor's name and features, or the architecture.
+std::string machineIdentity(const std::string &target);
+
 /// Program::logScales without compiling further; empty where the compiler refuses the attention.
 std::vector<LogScales> findLogScales(const Instance &instance, const CompileOptions &options);
 
-/// Compiles for the host. The Error is ours (a bug, with a reproducer) or names an unsupported target.
-Result<std::shared_ptr<const Program>> build(const Instance &instance, const CompileOptions &options);
+/// Compiles for the target of the options. The Error is ours (a bug, with a reproducer) or names an unsupported target.
+Result<Program> build(const Instance &instance, const CompileOptions &options);
 
-/// Compiles the gradients for the host; that of the attention from the states that a forward launch kept, unless `keeps` is
-/// Nothing. The Error names what cannot be differentiated, or is ours.
-Result<std::shared_ptr<const BackwardProgram>> buildBackward(const Instance &instance, const CompileOptions &options,
-                                                             Keeps keeps);
+/// Compiles the gradients; that of the attention from the states that a forward launch kept, unless `keeps` is Nothing.
+/// The Error names what cannot be differentiated, or is ours.
+Result<BackwardProgram> buildBackward(const Instance &instance, const CompileOptions &options, Keeps keeps);
 
-/// Compiles the gradient of one of the losses, `index` in Instance::losses, for the host.
-Result<std::shared_ptr<const LossProgram>> buildLossGradient(const Instance &instance, std::size_t index,
-                                                             const CompileOptions &options);
+/// Compiles the gradient of one of the losses, `index` in Instance::losses.
+Result<LossProgram> buildLossGradient(const Instance &instance, std::size_t index, const CompileOptions &options);
+
+/// Brings the code of a built program into this process (compiler/Load.cpp): afterwards its entries can be launched.
+Result<std::shared_ptr<const Program>> load(Program program);
+Result<std::shared_ptr<const BackwardProgram>> load(BackwardProgram program);
+Result<std::shared_ptr<const LossProgram>> load(LossProgram program);
 
 /// The program, or its gradient, as text after a stage (everything but Stage::Ast, which the front end prints).
 Result<std::string> emitText(const Instance &instance, Stage stage, const CompileOptions &options, Pass pass);

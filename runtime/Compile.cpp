@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/Cache.h"
 #include "runtime/GpuDevice.h"
+#include "runtime/Programs.h"
 
 #include <fmt/format.h>
 
@@ -28,15 +29,6 @@ Result<DimValues> bindDims(const CompileOptions &options) {
   return values;
 }
 
-/// Everything that the code of a kernel depends on. The parts are told apart by lines, and the text comes last.
-std::string makeKey(const Spec &spec, const Instance &instance, const CompileOptions &options) {
-  std::string key = fmt::format("{}\n{}\n{}\n{}\n", instance.attention->id.name, options.target.name(),
-                                toText(options.dtype), options.chunk);
-  for (const auto &[name, value] : instance.dims)
-    key += fmt::format("{}={}\n", name, value);
-  return key + spec.print();
-}
-
 /// Code for a GPU of this machine is code for its architecture.
 Result<CompileOptions> forArchitecture(CompileOptions options, const std::shared_ptr<runtime::GpuDevice> &device) {
   if (!device)
@@ -57,10 +49,11 @@ runtime::Cache::Value compileNow(const Spec &spec, Instance instance, const Comp
     return lowered.error();
   std::shared_ptr<const compiler::Program> program;
   if (options.target.name() != Target::reference().name()) {
-    Result<std::shared_ptr<const compiler::Program>> built = compiler::build(instance, *lowered);
-    if (!built)
-      return built.error();
-    program = *built;
+    const Result<std::shared_ptr<const compiler::Program>> obtained = runtime::obtain<compiler::Program>(
+        runtime::programKey("forward", spec, instance, *lowered), [&] { return compiler::build(instance, *lowered); });
+    if (!obtained)
+      return obtained.error();
+    program = *obtained;
   }
   return runtime::makeCompiled(spec, std::move(instance), *lowered, std::move(program), *device);
 }
@@ -109,7 +102,7 @@ Result<Kernel> compile(const Spec &spec, const std::string &attention, const Com
     return instance.error();
 
   const auto start = std::chrono::steady_clock::now();
-  const std::string key = makeKey(spec, *instance, options);
+  const std::string key = runtime::programKey("forward", spec, *instance, options).text;
   const runtime::Cache::Answer answer = cache().get(key, [&] { return compileNow(spec, *instance, options); });
   if (!answer.value)
     return answer.value.error();

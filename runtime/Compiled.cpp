@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/Compiled.h"
 
+#include "runtime/Programs.h"
+
 #include <algorithm>
 #include <cassert>
 #include <functional>
@@ -149,7 +151,11 @@ Compiled::Compiled(Spec spec, Instance instance, CompileOptions options,
 
 const compiler::BackwardProgram &Compiled::backward(compiler::Keeps keeps) const {
   Lazy &lazy = keeps == compiler::Keeps::Nothing ? plainBackward : keptBackward;
-  std::call_once(lazy.once, [&] { lazy.program = compiler::buildBackward(instance, options, keeps); });
+  std::call_once(lazy.once, [&] {
+    const char *const kind = keeps == compiler::Keeps::Nothing ? "backward" : "backward from residual";
+    lazy.program = obtain<compiler::BackwardProgram>(
+        programKey(kind, spec, instance, options), [&] { return compiler::buildBackward(instance, options, keeps); });
+  });
   return *lazy.program.value();
 }
 
@@ -157,7 +163,10 @@ const compiler::LossProgram &Compiled::lossGradient(std::size_t index) const {
   const std::lock_guard<std::mutex> lock(lossMutex);
   std::shared_ptr<const compiler::LossProgram> &program = lossPrograms[index];
   if (!program)
-    program = compiler::buildLossGradient(instance, index, options).value();
+    program = obtain<compiler::LossProgram>(
+                  programKey("gradient of loss " + instance.losses[index].name, spec, instance, options),
+                  [&] { return compiler::buildLossGradient(instance, index, options); })
+                  .value();
   return *program;
 }
 

@@ -103,6 +103,4 @@ Spec loadSpec(const std::string &file);
 /// Prints a diagnostic as it is, and ends the line.
 void printError(const std::string &text);
 
-/// "f32" or "f64".
-
 } // namespace yaglom::tools

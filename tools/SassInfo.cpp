@@ -29,7 +29,7 @@ std::vector<GpuKernel> kernelsOf(const EmitOptions &options) {
     if (entry.gpu.module)
       kernels.push_back(entry.gpu);
   };
-  const auto program = compiler::build(instance, compile).value();
+  const auto program = compiler::load(compiler::build(instance, compile).value()).value();
   if (!options.backward) {
     add(program->forward);
     add(program->advance);
@@ -38,7 +38,10 @@ std::vector<GpuKernel> kernelsOf(const EmitOptions &options) {
     return kernels;
   }
   const auto backward =
-      compiler::buildBackward(instance, compile, options.residual ? program->keeps : compiler::Keeps::Nothing).value();
+      compiler::load(compiler::buildBackward(instance, compile,
+                                             options.residual ? program->keeps : compiler::Keeps::Nothing)
+                         .value())
+          .value();
   add(backward->backward);
   for (const compiler::Entry &draw : backward->draws)
     add(draw);

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "yaglom/builder.h"
+#include "yaglom/cache.h"
 #include "yaglom/compile.h"
 #include "yaglom/device.h"
 #include "yaglom/dlpack.h"

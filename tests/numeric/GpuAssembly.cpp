@@ -35,13 +35,13 @@ TEST_CASE("assembled: forward kernels of width 64 and 128 spill nothing on any a
         const auto program =
             compiler::build(runtime::bindOptions(spec, each.attention, settings).value(), settings).value();
         const auto assembly =
-            (*assembler)->assemble(program->forward.gpu.module->ptx, {.architecture = architecture, .optimization = 1});
+            (*assembler)->assemble(program.code.bytes, {.architecture = architecture, .optimization = 1});
         REQUIRE(assembly);
         const cuda::FunctionReport *report = assembly->report.find("forward");
         REQUIRE(report);
         CHECK(report->spillStoreBytes == 0);
         CHECK(report->spillLoadBytes == 0);
         CHECK(report->registers <= 255);
-        CHECK(program->forward.gpu.sharedBytes <= 227 * 1024);
+        CHECK(program.forward.gpu.sharedBytes <= 227 * 1024);
       }
 }

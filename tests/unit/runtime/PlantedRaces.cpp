@@ -35,9 +35,10 @@ void writeOne(const int64_t *arguments, void *) {
 /// Work items of a launch that write one address: what the check of the output's strides keeps away from kernels.
 int64_t writeOverlapping() {
   float shared = 0;
-  const compiler::Entry entry{writeOne, {"O"}};
+  const compiler::Entry entry{.function = writeOne, .gpu = {}, .operands = {"O"}};
   const runtime::Operand output{.data = reinterpret_cast<char *>(&shared), .written = true, .rows = 1};
-  runtime::launch(entry, 0, {.batch = 1, .heads = kItems, .queryRows = 1}, {&output, 1}, DType::f32, 2);
+  runtime::launch(entry, 0, {.batch = 1, .heads = kItems, .queryRows = 1}, {&output, 1}, DType::f32,
+                  {nullptr, {.threads = 2}});
   return static_cast<int64_t>(shared);
 }
 

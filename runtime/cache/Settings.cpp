@@ -1,0 +1,129 @@
+// setCache(), onWarning() and CacheFolder: the public side of the cache on disk.
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/cache/Settings.h"
+
+#include "runtime/cache/Identity.h"
+
+#include <fmt/format.h>
+
+#include <cstdlib>
+#include <mutex>
+#include <set>
+
+namespace yaglom {
+namespace runtime::cache {
+namespace {
+
+struct State {
+  std::mutex mutex;
+  CacheSettings settings;
+  std::function<void(const std::string &)> handler;
+  std::set<std::string> told;
+};
+
+/// Never destroyed: threads may compile while the process exits.
+State &state() {
+  static State *const instance = new State;
+  return *instance;
+}
+
+std::optional<std::string> variable(const char *name) {
+  const char *const value = std::getenv(name); // NOLINT(concurrency-mt-unsafe): we set none
+  return value ? std::optional<std::string>(value) : std::nullopt;
+}
+
+/// $XDG_CACHE_HOME must be absolute to count, by its specification.
+std::optional<std::string> defaultFolder() {
+  if (const auto folder = variable("YAGLOM_CACHE_DIR"))
+    return folder->empty() ? std::nullopt : folder;
+  if (const auto folder = variable("XDG_CACHE_HOME"); folder && folder->starts_with('/'))
+    return *folder + "/yaglom";
+  if (const auto home = variable("HOME"); home && home->starts_with('/'))
+    return *home + "/.cache/yaglom";
+  return std::nullopt;
+}
+
+std::optional<std::string> currentFolder() {
+  const std::lock_guard lock(state().mutex);
+  if (!state().settings.folder)
+    return defaultFolder();
+  return state().settings.folder->empty() ? std::nullopt : state().settings.folder;
+}
+
+} // namespace
+
+std::optional<Store> openStore() {
+  const std::optional<std::string> folder = currentFolder();
+  if (!folder)
+    return std::nullopt;
+  if (buildIdentity().empty()) {
+    warn("this build of yaglom has no build ID, so nothing is kept on disk: link it with -Wl,--build-id");
+    return std::nullopt;
+  }
+  Result<Store> store = Store::open(*folder);
+  if (store)
+    return std::move(*store);
+  warn(fmt::format("the cache folder is not used, compiled code stays in memory: {}", store.error().what()));
+  return std::nullopt;
+}
+
+int64_t maximumBytes() {
+  const std::lock_guard lock(state().mutex);
+  return state().settings.maximumBytes;
+}
+
+void warn(const std::string &text) {
+  std::function<void(const std::string &)> handler;
+  {
+    const std::lock_guard lock(state().mutex);
+    if (!state().handler || !state().told.insert(text).second)
+      return;
+    handler = state().handler;
+  }
+  handler(text);
+}
+
+} // namespace runtime::cache
+
+using namespace runtime::cache;
+
+void setCache(CacheSettings settings) {
+  const std::lock_guard lock(state().mutex);
+  state().settings = std::move(settings);
+}
+
+void onWarning(std::function<void(const std::string &)> handler) {
+  const std::lock_guard lock(state().mutex);
+  state().handler = std::move(handler);
+  state().told.clear();
+}
+
+std::optional<CacheFolder> CacheFolder::ofThisProcess() {
+  const std::optional<std::string> folder = currentFolder();
+  return folder ? std::optional<CacheFolder>(*folder) : std::nullopt;
+}
+
+Result<std::vector<CacheFolder::Entry>> CacheFolder::list() const {
+  const Result<std::optional<Store>> store = Store::openExisting(folder);
+  if (!store)
+    return store.error();
+  return *store ? (*store)->list() : std::vector<Entry>();
+}
+
+Result<std::vector<CacheFolder::Damage>> CacheFolder::verify() const {
+  const Result<std::optional<Store>> store = Store::openExisting(folder);
+  if (!store)
+    return store.error();
+  return *store ? (*store)->verify() : std::vector<Damage>();
+}
+
+Result<CacheFolder::Removed> CacheFolder::clear() const { return prune(0); }
+
+Result<CacheFolder::Removed> CacheFolder::prune(int64_t maximumBytes) const {
+  const Result<std::optional<Store>> store = Store::openExisting(folder);
+  if (!store)
+    return store.error();
+  return *store ? (*store)->prune(maximumBytes) : Removed();
+}
+
+} // namespace yaglom
