@@ -153,8 +153,8 @@ const compiler::BackwardProgram &Compiled::backward(compiler::Keeps keeps) const
   Lazy &lazy = keeps == compiler::Keeps::Nothing ? plainBackward : keptBackward;
   std::call_once(lazy.once, [&] {
     const char *const kind = keeps == compiler::Keeps::Nothing ? "backward" : "backward from residual";
-    lazy.program = obtain<compiler::BackwardProgram>(
-        programKey(kind, spec, instance, options), [&] { return compiler::buildBackward(instance, options, keeps); });
+    lazy.program = obtain<compiler::BackwardProgram>(programKey(kind, spec, instance, options),
+                                                     [&] { return compiler::buildBackward(instance, options, keeps); });
   });
   return *lazy.program.value();
 }

@@ -1,6 +1,7 @@
 // GPU kernels on CUDA: code loaded once, scratch for each stream, host memory copied where a launch has any.
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/GpuDevice.h"
+#include "runtime/Programs.h"
 
 #include "runtime/cuda/Assembler.h"
 #include "runtime/cuda/Launch.h"
@@ -34,6 +35,20 @@ const cuda::Assembler *assembler() {
   return found ? found->get() : nullptr;
 }
 
+/// Machine code of PTX for an architecture, by the assembler or from the cache on disk. The Error says why there is none.
+Result<std::string> cubinOf(const std::string &ptx, const std::string &architecture) {
+  if (!assembler())
+    return Error("there is no assembler");
+  static const Result<std::string> version = assembler()->version();
+  if (!version)
+    return version.error();
+  const cache::Key key("cubin", fmt::format("{} by {}", architecture, *version), cache::digestText(ptx));
+  return obtainBytes(key, [&]() -> Result<std::string> {
+    Result<cuda::Assembly> assembly = assembler()->assemble(ptx, {.architecture = architecture});
+    return assembly ? Result<std::string>(std::move(assembly->cubin)) : assembly.error();
+  });
+}
+
 /// Throws while `stream` is being captured; `what` says what is then not possible.
 void refuseCapture(const cuda::Context &context, cuda::StreamHandle stream, const std::string &what) {
   if (cuda::isCapturing(context, stream).value())
@@ -64,10 +79,9 @@ private:
   /// A cubin if there is an assembler that makes one which the driver takes, else PTX, which the driver assembles.
   static Result<cuda::Module> load(const cuda::Context &context, const compiler::GpuModule &code,
                                    cuda::StreamHandle stream) {
-    if (assembler())
-      if (auto assembly = assembler()->assemble(code.ptx, {.architecture = context.device().architecture()}))
-        if (auto module = cuda::Module::load(context, assembly->cubin, stream))
-          return module;
+    if (const Result<std::string> cubin = cubinOf(code.ptx, context.device().architecture()))
+      if (auto module = cuda::Module::load(context, *cubin, stream))
+        return module;
     return cuda::Module::load(context, code.ptx, stream);
   }
 

@@ -17,9 +17,7 @@ using Digest = llvm::BLAKE3Result<>;
 
 Digest digestOf(std::string_view bytes) { return llvm::BLAKE3::hash(llvm::arrayRefFromStringRef(bytes)); }
 
-std::string_view view(const Digest &digest) {
-  return {reinterpret_cast<const char *>(digest.data()), digest.size()};
-}
+std::string_view view(const Digest &digest) { return {reinterpret_cast<const char *>(digest.data()), digest.size()}; }
 
 } // namespace
 

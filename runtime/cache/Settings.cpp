@@ -32,6 +32,12 @@ std::optional<std::string> variable(const char *name) {
   return value ? std::optional<std::string>(value) : std::nullopt;
 }
 
+bool isDisabled() {
+  const std::lock_guard lock(state().mutex);
+  const auto &folder = state().settings.folder;
+  return folder ? folder->empty() : variable("YAGLOM_CACHE_DIR") == "";
+}
+
 /// $XDG_CACHE_HOME must be absolute to count, by its specification.
 std::optional<std::string> defaultFolder() {
   if (const auto folder = variable("YAGLOM_CACHE_DIR"))
@@ -54,8 +60,11 @@ std::optional<std::string> currentFolder() {
 
 std::optional<Store> openStore() {
   const std::optional<std::string> folder = currentFolder();
-  if (!folder)
+  if (!folder) {
+    if (!isDisabled())
+      warn("compiled code stays in memory: neither YAGLOM_CACHE_DIR nor XDG_CACHE_HOME nor HOME names a folder");
     return std::nullopt;
+  }
   if (buildIdentity().empty()) {
     warn("this build of yaglom has no build ID, so nothing is kept on disk: link it with -Wl,--build-id");
     return std::nullopt;

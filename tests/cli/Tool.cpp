@@ -41,8 +41,7 @@ void redirect(const std::string &path, int descriptor) {
 
 } // namespace
 
-Outcome tool(const std::vector<std::string> &arguments) {
-  const std::string out = temporary("stdout"), err = temporary("stderr");
+static pid_t start(const std::vector<std::string> &arguments, const std::string &out, const std::string &err) {
   std::vector<char *> words{const_cast<char *>("yaglom")};
   for (const std::string &argument : arguments)
     words.push_back(const_cast<char *>(argument.c_str()));
@@ -55,9 +54,21 @@ Outcome tool(const std::vector<std::string> &arguments) {
       execv(YAGLOM_TOOL, words.data());
     _exit(127);
   }
+  return child;
+}
+
+Outcome tool(const std::vector<std::string> &arguments) {
+  const std::string out = temporary("stdout"), err = temporary("stderr");
+  const int code = exitCode(start(arguments, out, err));
+  return {code, readFile(out), readFile(err)};
+}
+
+pid_t startTool(const std::vector<std::string> &arguments) { return start(arguments, "/dev/null", "/dev/null"); }
+
+int exitCode(pid_t child) {
   int status = 0;
   waitpid(child, &status, 0);
-  return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, readFile(out), readFile(err)};
+  return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
 }
 
 std::string temporary(const std::string &name) {

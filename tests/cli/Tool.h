@@ -3,6 +3,7 @@
 #pragma once
 
 #include <string>
+#include <sys/types.h>
 #include <vector>
 
 namespace yaglom::cli {
@@ -15,6 +16,11 @@ struct Outcome {
 
 /// `yaglom ARGUMENTS...` in the folder of these tests.
 Outcome tool(const std::vector<std::string> &arguments);
+
+/// The same beside this process; what it prints is dropped.
+pid_t startTool(const std::vector<std::string> &arguments);
+/// Waits for it. -1 when it was killed.
+int exitCode(pid_t child);
 
 /// A path in a folder of its own for this process, which is removed at the end.
 std::string temporary(const std::string &name);

@@ -25,8 +25,9 @@ class Subject {
 public:
   Subject(const Spec &spec, const std::string &attention, DType dtype)
       : settings(options(dtype, kWidth, kWidth, Target::parse("emulated").value())),
-        program(compiler::load(compiler::build(runtime::bindOptions(spec, attention, settings).value(), settings).value())
-                    .value()) {
+        program(
+            compiler::load(compiler::build(runtime::bindOptions(spec, attention, settings).value(), settings).value())
+                .value()) {
     const Kernel kernel = compiled(spec, attention, settings);
     for (const int64_t rows : {int64_t{70}, int64_t{37}}) {
       const Data data = makeData(kernel, {1, 1, rows}, dtype, 0.5, static_cast<uint64_t>(rows));
