@@ -77,6 +77,7 @@ void fields(Archive &a, GradientEntry &entry) {
 template <typename Archive>
 void fields(Archive &a, BackwardProgram &program) {
   a("backward", program.backward);
+  a("chunk", program.chunk);
   a("draws", program.draws);
   a("scratch", program.scratchBytes);
   a("code", program.code);
@@ -162,8 +163,7 @@ private:
       value = json.get<T>();
     } else if constexpr (std::is_integral_v<T>) {
       // Counts and sizes: never negative.
-      expect(json.is_number_unsigned() &&
-             json.get<uint64_t>() <= static_cast<uint64_t>(std::numeric_limits<T>::max()));
+      expect(json.is_number_unsigned() && json.get<uint64_t>() <= static_cast<uint64_t>(std::numeric_limits<T>::max()));
       value = static_cast<T>(json.get<uint64_t>());
     } else if constexpr (std::is_same_v<T, std::string>) {
       expect(json.is_binary());

@@ -16,8 +16,8 @@ namespace yaglom::compiler {
 
 /// What code generation made of all functions of a program, before it is in this process.
 struct Code {
-  std::string architecture; ///< of a GPU, "sm_80"; empty for a processor
-  std::string bytes;        ///< PTX, or an object file; load() takes them
+  std::string architecture;     ///< of a GPU, "sm_80"; empty for a processor
+  std::string bytes;            ///< PTX, or an object file; load() takes them
   std::shared_ptr<void> loaded; ///< owns the machine code of the host
 };
 
@@ -127,6 +127,7 @@ struct GradientEntry : Entry {
 /// The gradients of one attention and of its draws.
 struct BackwardProgram {
   GradientEntry backward;
+  int64_t chunk = 0;                ///< tokens handled together: divides the rows of a segment of kept states
   std::vector<GradientEntry> draws; ///< one for each Instance::draws
   int64_t scratchBytes = 0;
   Code code;

@@ -108,13 +108,13 @@ Result<std::optional<Store>> Store::openExisting(const std::string &path) {
     if (errno == ENOENT)
       return std::optional<Store>();
     if (errno == ELOOP || errno == ENOTDIR) {
-      struct stat status {};
+      struct stat status{};
       if (lstat(path.c_str(), &status) == 0 && S_ISLNK(status.st_mode))
         return Error(fmt::format("'{}' is a symbolic link", path));
     }
     return systemError(fmt::format("'{}' cannot be opened", path));
   }
-  struct stat status {};
+  struct stat status{};
   if (fstat(folder.get(), &status) != 0)
     return systemError(fmt::format("'{}' cannot be examined", path));
   if (const auto why = whyRefused(status, S_IFDIR))
@@ -145,7 +145,7 @@ Result<std::string> Store::read(const std::string &name, bool use) const {
       return std::string();
     return errno == ELOOP ? Error(shown + " is a symbolic link") : systemError(shown + " cannot be opened");
   }
-  struct stat status {};
+  struct stat status{};
   if (fstat(file.get(), &status) != 0)
     return systemError(shown + " cannot be examined");
   if (const auto why = whyRefused(status, S_IFREG))
@@ -188,9 +188,9 @@ Result<void> Store::write(const std::string &name, std::string_view bytes) const
   // A unique name beside the final one, so that renaming is one step on one file system.
   int number = -1;
   llvm::SmallString<128> temporary;
-  if (const std::error_code code =
-          llvm::sys::fs::createUniqueFile(llvm::Twine(path) + "/" + name + "-%%%%%%%%" + kTemporarySuffix.data(), number,
-                                          temporary, llvm::sys::fs::OF_None, llvm::sys::fs::owner_read | llvm::sys::fs::owner_write))
+  if (const std::error_code code = llvm::sys::fs::createUniqueFile(
+          llvm::Twine(path) + "/" + name + "-%%%%%%%%" + kTemporarySuffix.data(), number, temporary,
+          llvm::sys::fs::OF_None, llvm::sys::fs::owner_read | llvm::sys::fs::owner_write))
     return Error(fmt::format("{}: {}", shown, code.message()));
   const FileDescriptor file(number);
   if (writeAll(file.get(), bytes) && rename(temporary.c_str(), fmt::format("{}/{}", path, name).c_str()) == 0)
@@ -240,15 +240,14 @@ std::vector<CacheFolder::Entry> Store::files(std::string_view suffix) const {
   if (!stream)
     return found;
   while (const dirent *item = readdir(stream)) { // NOLINT(concurrency-mt-unsafe): of a stream of our own
-    struct stat status {};
+    struct stat status{};
     if (std::string_view(item->d_name).ends_with(suffix) &&
         fstatat(folder.get(), item->d_name, &status, AT_SYMLINK_NOFOLLOW) == 0) // else removed meanwhile
       found.push_back({item->d_name, "", "", status.st_size, status.st_mtime});
   }
   closedir(stream);
-  std::sort(found.begin(), found.end(), [](const auto &a, const auto &b) {
-    return std::tie(b.lastUsed, a.name) < std::tie(a.lastUsed, b.name);
-  });
+  std::sort(found.begin(), found.end(),
+            [](const auto &a, const auto &b) { return std::tie(b.lastUsed, a.name) < std::tie(a.lastUsed, b.name); });
   return found;
 }
 
@@ -261,6 +260,17 @@ std::vector<CacheFolder::Entry> Store::list() const {
     shown.what = entry ? entry->what() : entry.error().what();
   }
   return entries;
+}
+
+std::vector<std::pair<Key, std::string>> Store::entriesOf(std::string_view kind) const {
+  std::vector<std::pair<Key, std::string>> found;
+  for (const CacheFolder::Entry &file : files(kEntrySuffix)) {
+    const Result<std::string> bytes = read(file.name, /*use=*/false);
+    const Result<Entry> entry = bytes ? parseEntry(*bytes) : bytes.error();
+    if (entry && entry->kind() == kind)
+      found.emplace_back(Key(std::string(entry->key)), std::string(entry->payload));
+  }
+  return found;
 }
 
 std::vector<CacheFolder::Damage> Store::verify() const {
