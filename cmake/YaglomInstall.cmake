@@ -23,8 +23,10 @@ function(yaglom_shared_library)
     "${PROJECT_SOURCE_DIR}/include/yaglom/kernel.h"
     "${PROJECT_SOURCE_DIR}/include/yaglom/result.h"
     "${PROJECT_SOURCE_DIR}/include/yaglom/safetensors.h"
+    "${PROJECT_SOURCE_DIR}/include/yaglom/schedule.h"
     "${PROJECT_SOURCE_DIR}/include/yaglom/spec.h"
     "${PROJECT_SOURCE_DIR}/include/yaglom/tensor.h"
+    "${PROJECT_SOURCE_DIR}/include/yaglom/tune.h"
     "${PROJECT_SOURCE_DIR}/include/yaglom/yaglom.h")
   _yaglom_closure(closure ${libraries})
   list(REMOVE_ITEM closure ${libraries})

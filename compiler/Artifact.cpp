@@ -77,6 +77,7 @@ void fields(Archive &a, GradientEntry &entry) {
 template <typename Archive>
 void fields(Archive &a, BackwardProgram &program) {
   a("backward", program.backward);
+  a("chunk", program.chunk);
   a("draws", program.draws);
   a("scratch", program.scratchBytes);
   a("code", program.code);

@@ -151,6 +151,7 @@ Result<BackwardProgram> buildBackward(const Instance &instance, const CompileOpt
   if (auto done = compilation.differentiate(keeps); !done)
     return done.error();
   BackwardProgram program;
+  program.chunk = compilation.schedule.chunk;
   auto nameOf = [](size_t draw) { return fmt::format("draw{}{}", draw, kGradientSuffix.str()); };
   auto functionOf = [&](llvm::StringRef name) { return compilation.module->lookupSymbol<func::FuncOp>(name); };
   describeGradient(program.backward, functionOf(kBackward), {"O"});

@@ -33,8 +33,10 @@ Compilation::Compilation(const Instance &instance, const CompileOptions &options
   context
       .loadDialect<arith::ArithDialect, func::FuncDialect, linalg::LinalgDialect, LLVM::LLVMDialect, math::MathDialect,
                    scf::SCFDialect, tensor::TensorDialect, ub::UBDialect, vector::VectorDialect, phi::PhiDialect>();
-  if (options.chunk)
-    schedule.chunk = options.chunk;
+  if (options.schedule.chunk)
+    schedule.chunk = options.schedule.chunk;
+  if (options.schedule.granule)
+    schedule.granule = options.schedule.granule;
 }
 
 FloatType Compilation::element() {
@@ -155,7 +157,7 @@ std::string Compilation::print() {
 }
 
 Result<std::unique_ptr<llvm::Module>> Compilation::toLlvm(const cpu::Machine &machine) {
-  auto build = [&](OpPassManager &passes) { buildCpu(passes, options.target.name()); };
+  auto build = [&](OpPassManager &passes) { buildCpu(passes, options.target.name(), options.schedule); };
   if (auto done = run(build, "cpu"); !done)
     return done.error();
   if (failed(cpu::convertToLlvmDialect(*module)))
@@ -168,7 +170,8 @@ Result<std::unique_ptr<llvm::Module>> Compilation::toLlvm(const cpu::Machine &ma
 
 Result<std::unique_ptr<llvm::Module>> Compilation::toGpuLlvm(const nvgpu::Device &device) {
   auto build = [&](OpPassManager &passes) {
-    buildGpu(passes, device.architecture, options.dtype == DType::f64 ? "f32" : toText(options.dtype));
+    buildGpu(passes, device.architecture, options.dtype == DType::f64 ? "f32" : toText(options.dtype),
+             options.schedule);
   };
   if (auto done = run(build, "gpu"); !done)
     return done.error();
@@ -210,6 +213,7 @@ Result<Code> Compilation::generatePtx(llvm::ArrayRef<std::pair<Entry *, std::str
   Result<nvgpu::Device> device = nvgpu::Device::named(architecture);
   if (!device)
     return device.error();
+  *device = device->with(options.schedule);
   auto llvmModule = toGpuLlvm(*device);
   if (!llvmModule)
     return llvmModule.error();
@@ -240,6 +244,8 @@ Result<std::string> Compilation::emitCode(Stage stage) {
     return stage == Stage::Llvm ? printLlvm(**llvmModule) : cpu::emitAssembly(**llvmModule, *machine);
   }
   Result<nvgpu::Device> device = nvgpu::Device::named(*architecture);
+  if (device)
+    *device = device->with(options.schedule);
   auto llvmModule = device ? toGpuLlvm(*device) : device.error();
   if (!llvmModule)
     return llvmModule.error();

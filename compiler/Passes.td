@@ -76,6 +76,7 @@ def TilesToCpu : Pass<"phi-tiles-to-cpu", "::mlir::ModuleOp"> {
   }];
   let options = [
     Option<"cpu", "cpu", "std::string", "\"x86-64-v3\"", "host, x86-64-v3 or x86-64-v4">,
+    Option<"schedule", "schedule", "std::string", "\"default\"", "tile, pointwise, unroll, prefetch (yaglom/schedule.h)">,
   ];
   let dependentDialects = ["::mlir::LLVM::LLVMDialect", "::mlir::arith::ArithDialect", "::mlir::math::MathDialect",
                            "::mlir::scf::SCFDialect", "::mlir::vector::VectorDialect"];
@@ -91,6 +92,7 @@ def TilesToGpu : Pass<"phi-tiles-to-gpu", "::mlir::ModuleOp"> {
   let options = [
     Option<"architecture", "architecture", "std::string", "\"sm_80\"", "sm_80, sm_86, sm_89, sm_90, sm_100 or sm_120">,
     Option<"products", "products", "std::string", "\"f32\"", "what contractions multiply: f32, f16 or bf16">,
+    Option<"schedule", "schedule", "std::string", "\"default\"", "warps, stages (yaglom/schedule.h)">,
   ];
   let dependentDialects = ["::mlir::LLVM::LLVMDialect", "::mlir::arith::ArithDialect", "::mlir::math::MathDialect",
                            "::mlir::scf::SCFDialect", "::mlir::vector::VectorDialect"];

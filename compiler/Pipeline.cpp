@@ -32,13 +32,14 @@ void buildTile(mlir::OpPassManager &passes, const Schedule &schedule) {
   passes.addPass(createScanToTiles({schedule.chunk, schedule.granule}));
 }
 
-void buildCpu(mlir::OpPassManager &passes, const std::string &target) {
-  passes.addPass(createTilesToCpu({target}));
+void buildCpu(mlir::OpPassManager &passes, const std::string &target, const yaglom::Schedule &schedule) {
+  passes.addPass(createTilesToCpu({target, schedule.toText()}));
   passes.addPass(createExpandMathPass());
 }
 
-void buildGpu(mlir::OpPassManager &passes, const std::string &architecture, const std::string &products) {
-  passes.addPass(createTilesToGpu({architecture, products}));
+void buildGpu(mlir::OpPassManager &passes, const std::string &architecture, const std::string &products,
+              const yaglom::Schedule &schedule) {
+  passes.addPass(createTilesToGpu({architecture, products, schedule.toText()}));
   passes.addPass(createExpandMathPass());
   passes.addPass(mlir::createCSEPass());
 }

@@ -4,6 +4,8 @@
 
 #include "compiler/targets/cpu/Machine.h"
 #include "compiler/tile/Schedule.h"
+#include "yaglom/schedule.h"
+
 #include "mlir/Pass/PassManager.h"
 
 namespace yaglom::compiler {
@@ -22,10 +24,11 @@ void buildDifferentiate(mlir::OpPassManager &passes);
 void buildTile(mlir::OpPassManager &passes, const Schedule &schedule);
 
 /// Afterwards only arith, math, vector, scf, func and llvm are left: loops over register tiles.
-void buildCpu(mlir::OpPassManager &passes, const std::string &target);
+void buildCpu(mlir::OpPassManager &passes, const std::string &target, const yaglom::Schedule &schedule);
 
 /// Afterwards only arith, math, scf, func and llvm are left: what one thread of a block does.
 /// Contractions multiply `products`: "f32", "f16" or "bf16"; float64 programs ignore it.
-void buildGpu(mlir::OpPassManager &passes, const std::string &architecture, const std::string &products);
+void buildGpu(mlir::OpPassManager &passes, const std::string &architecture, const std::string &products,
+              const yaglom::Schedule &schedule);
 
 } // namespace yaglom::compiler

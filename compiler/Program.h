@@ -127,6 +127,7 @@ struct GradientEntry : Entry {
 /// The gradients of one attention and of its draws.
 struct BackwardProgram {
   GradientEntry backward;
+  int64_t chunk = 0;                ///< tokens handled together: divides the rows of a segment of kept states
   std::vector<GradientEntry> draws; ///< one for each Instance::draws
   int64_t scratchBytes = 0;
   Code code;

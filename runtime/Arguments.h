@@ -11,14 +11,6 @@
 
 namespace yaglom::runtime {
 
-/// The dynamic sizes of a launch.
-struct Sizes {
-  int64_t batch = 0;
-  int64_t heads = 0;
-  int64_t queryLength = 0;
-  int64_t keyLength = 0;
-};
-
 /// Checks all arguments of a forward launch and returns its sizes. Throws an Error that names the first argument that
 /// does not fit, what was expected and what was found.
 Sizes checkForward(const Compiled &compiled, std::span<const TensorRef> inputs, const HeadTensors &parameters,

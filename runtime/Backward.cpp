@@ -74,6 +74,39 @@ Sizes checkBackward(const Compiled &compiled, const BackwardArguments &given) {
   return sizes;
 }
 
+/// From states of chunks of that size. Those between two that were kept are computed again, with the same bits only by chunks of
+/// the same size: so gradients do not depend on the interval.
+static const compiler::BackwardProgram &fromStates(const Compiled &compiled, const Choice &choice, int64_t chunk) {
+  if (choice.backward->chunk == chunk)
+    return *choice.backward;
+  return *compiled.backwardBy(compiled.program->keeps, withChunk(compiled, choice.schedule, chunk)).value();
+}
+
+static bool hasStates(const Residual::Impl *residual) {
+  return residual && residual->keeps != compiler::Keeps::Nothing;
+}
+
+const compiler::BackwardProgram &chooseBackward(const Compiled &compiled, const Sizes &sizes,
+                                                const Residual::Impl *residual) {
+  if (!hasStates(residual))
+    return *compiled.choose(Pass::Backward, sizes).backward;
+  return fromStates(compiled, compiled.choose(Pass::BackwardFromResidual, sizes), residual->chunk);
+}
+
+std::vector<const compiler::BackwardProgram *> backwardPrograms(const Compiled &compiled, const Sizes &sizes,
+                                                                const Residual::Impl *residual) {
+  std::vector<const compiler::BackwardProgram *> programs;
+  if (!hasStates(residual)) {
+    for (const Choice *choice : compiled.choices.upTo(compiled, Pass::Backward, sizes))
+      programs.push_back(choice->backward.get());
+    return programs;
+  }
+  for (const Choice *forward : compiled.choices.upTo(compiled, Pass::Forward, sizes))
+    for (const Choice *choice : compiled.choices.upTo(compiled, Pass::BackwardFromResidual, sizes))
+      programs.push_back(&fromStates(compiled, *choice, forward->forward->chunk));
+  return programs;
+}
+
 std::vector<const HeadTensor *> differentiated(const Compiled &compiled, const HeadTensors &parameters) {
   std::vector<const HeadTensor *> tensors;
   for (const ParameterInfo &info : compiled.instance.parameters)
@@ -245,7 +278,7 @@ Gradients launchBackward(const Compiled &compiled, const BackwardArguments &give
     return sums;
   const runtime::Grid grid{sizes.batch, sizes.heads, sizes.queryLength, sizes.keyLength,
                            residual ? residual->segmentRows : 0};
-  const compiler::BackwardProgram &program = compiled.backward(residual ? residual->keeps : compiler::Keeps::Nothing);
+  const compiler::BackwardProgram &program = chooseBackward(compiled, sizes, residual);
   runtime::HostItems items(compiled, grid);
   const auto operandOf = [&](const std::string &name, bool isResult) {
     if (name == "grad.O")
@@ -283,8 +316,8 @@ void backwardChecked(const Compiled &compiled, const BackwardArguments &given, G
     return interpret(compiled, given, parameters, sizes.heads, target);
   Gradients sums = launchBackward(compiled, given, parameters, sizes, target);
   for (std::size_t i = 0; i < compiled.instance.draws.size() && sizes.batch && sizes.heads; ++i)
-    backwardDraw(compiled, compiled.backward(given.residual() ? given.residual()->keeps : compiler::Keeps::Nothing), i,
-                 parameters, sizes.heads, given.options, sums);
+    backwardDraw(compiled, chooseBackward(compiled, sizes, given.residual()), i, parameters, sizes.heads, given.options,
+                 sums);
   target.finish();
   for (const HeadTensor *info : tensors)
     target.put("grad." + info->name, sums.find("grad." + info->name), info->shapeFor(sizes.heads));

@@ -29,6 +29,15 @@ struct BackwardArguments {
   const Residual::Impl *residual() const { return options.residual ? &options.residual->data() : nullptr; }
 };
 
+/// The gradients that run this launch: by the schedule for its sizes, with the chunk of the residual if there
+/// is one. Throws Error.
+const compiler::BackwardProgram &chooseBackward(const Compiled &compiled, const Sizes &sizes,
+                                                const Residual::Impl *residual);
+
+/// Those of all launches up to these sizes, with residuals if there is one; that of the largest is the last.
+std::vector<const compiler::BackwardProgram *> backwardPrograms(const Compiled &compiled, const Sizes &sizes,
+                                                                const Residual::Impl *residual);
+
 /// Checks them all and returns the sizes of the launch. Throws Error.
 Sizes checkBackward(const Compiled &compiled, const BackwardArguments &given);
 

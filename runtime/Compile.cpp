@@ -58,11 +58,31 @@ runtime::Cache::Value compileNow(const Spec &spec, Instance instance, const Comp
   return runtime::makeCompiled(spec, std::move(instance), *lowered, std::move(program), *device);
 }
 
+/// Fields that the target does not read are mistakes.
+Result<void> checkSchedule(const CompileOptions &options) {
+  const Schedule &schedule = options.schedule;
+  const std::string &target = options.target.name();
+  if (Result<void> checked = schedule.check(); !checked || target == Target::reference().name())
+    return checked;
+  const bool isGpu = compiler::gpuArchitecture(target) || runtime::cudaOrdinal(target);
+  Schedule other = schedule; // what is left is of the other kind of machine
+  other.chunk = other.granule = 0;
+  if (isGpu)
+    other.warps = other.stages = 0;
+  else
+    other = {.warps = other.warps, .stages = other.stages};
+  if (other.isDefault())
+    return {};
+  return Error(fmt::format("schedule: a kernel for '{}' has chunk, granule, {}, found '{}'", target,
+                           isGpu ? "warps and stages" : "tile, pointwise, unroll, prefetch and segments",
+                           other.toText()));
+}
+
 } // namespace
 
 Result<Instance> runtime::bindOptions(const Spec &spec, const std::string &attention, const CompileOptions &options) {
-  if (options.chunk < 0)
-    return Error(fmt::format("chunk must be 0 or more tokens, found {}", options.chunk));
+  if (Result<void> checked = checkSchedule(options); !checked)
+    return checked.error();
   Result<DimValues> values = bindDims(options);
   if (!values)
     return values.error();
@@ -90,7 +110,10 @@ Result<Target> Target::parse(const std::string &name) {
                   name));
 }
 
-Result<Kernel> compile(const Spec &spec, const std::string &attention, const CompileOptions &options) {
+namespace {
+
+Result<runtime::Cache::Answer> compileOnce(const Spec &spec, const std::string &attention,
+                                           const CompileOptions &options) {
   const std::string &target = options.target.name();
   if (!options.target.isRunnable())
     return Error(fmt::format(
@@ -101,14 +124,30 @@ Result<Kernel> compile(const Spec &spec, const std::string &attention, const Com
   if (!instance)
     return instance.error();
 
-  const auto start = std::chrono::steady_clock::now();
-  const std::string key = runtime::programKey("forward", spec, *instance, options).text;
-  const runtime::Cache::Answer answer = cache().get(key, [&] { return compileNow(spec, *instance, options); });
+  const std::string key = fmt::format("{}\nsegments: {}", runtime::programKey("forward", spec, *instance, options).text,
+                                      options.schedule.segments);
+  runtime::Cache::Answer answer = cache().get(key, [&] { return compileNow(spec, *instance, options); });
   if (!answer.value)
     return answer.value.error();
+  return answer;
+}
+
+} // namespace
+
+Result<std::shared_ptr<const runtime::Compiled>> runtime::compileShared(const Spec &spec, const std::string &attention,
+                                                                        const CompileOptions &options) {
+  Result<Cache::Answer> answer = compileOnce(spec, attention, options);
+  return answer ? answer->value : answer.error();
+}
+
+Result<Kernel> compile(const Spec &spec, const std::string &attention, const CompileOptions &options) {
+  const auto start = std::chrono::steady_clock::now();
+  const Result<runtime::Cache::Answer> answer = compileOnce(spec, attention, options);
+  if (!answer)
+    return answer.error();
   const std::chrono::duration<double, std::milli> elapsed = std::chrono::steady_clock::now() - start;
   return Kernel(
-      std::make_shared<const Kernel::Impl>(Kernel::Impl{*answer.value, answer.wasPresent ? 0.0 : elapsed.count()}));
+      std::make_shared<const Kernel::Impl>(Kernel::Impl{*answer->value, answer->wasPresent ? 0.0 : elapsed.count()}));
 }
 
 Result<std::string> emit(const Spec &spec, const std::string &attention, Stage stage, const CompileOptions &options,

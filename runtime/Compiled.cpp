@@ -149,14 +149,36 @@ Compiled::Compiled(Spec spec, Instance instance, CompileOptions options,
     : spec(std::move(spec)), instance(std::move(instance)), options(std::move(options)), program(std::move(program)),
       device(std::move(device)) {}
 
-const compiler::BackwardProgram &Compiled::backward(compiler::Keeps keeps) const {
-  Lazy &lazy = keeps == compiler::Keeps::Nothing ? plainBackward : keptBackward;
+Result<std::shared_ptr<const compiler::Program>> Compiled::forwardBy(const Schedule &schedule) const {
+  if (schedule == options.schedule)
+    return program;
+  CompileOptions by = options;
+  by.schedule = schedule;
+  return obtain<compiler::Program>(programKey("forward", spec, instance, by),
+                                   [&] { return compiler::build(instance, by); });
+}
+
+Compiled::Lazy &Compiled::lazyBackward(compiler::Keeps keeps, const Schedule &schedule) const {
+  const std::lock_guard<std::mutex> lock(backwardMutex);
+  const char *const kind = keeps == compiler::Keeps::Nothing ? "" : "from residual, ";
+  return backwardPrograms[kind + schedule.toText()];
+}
+
+Result<std::shared_ptr<const compiler::BackwardProgram>> Compiled::backwardBy(compiler::Keeps keeps,
+                                                                              const Schedule &schedule) const {
+  Lazy &lazy = lazyBackward(keeps, schedule);
   std::call_once(lazy.once, [&] {
-    const char *const kind = keeps == compiler::Keeps::Nothing ? "backward" : "backward from residual";
-    lazy.program = obtain<compiler::BackwardProgram>(programKey(kind, spec, instance, options),
-                                                     [&] { return compiler::buildBackward(instance, options, keeps); });
+    CompileOptions by = options;
+    by.schedule = schedule;
+    lazy.program = obtain<compiler::BackwardProgram>(programKey(backwardKind(keeps), spec, instance, by),
+                                                     [&] { return compiler::buildBackward(instance, by, keeps); });
   });
-  return *lazy.program.value();
+  return lazy.program;
+}
+
+void Compiled::setBackward(compiler::Keeps keeps, std::shared_ptr<const compiler::BackwardProgram> program) {
+  Lazy &lazy = lazyBackward(keeps, options.schedule);
+  std::call_once(lazy.once, [&] { lazy.program = std::move(program); });
 }
 
 const compiler::LossProgram &Compiled::lossGradient(std::size_t index) const {
@@ -183,9 +205,12 @@ bool needsEqualLengths(const ast::File &file, const ast::AttentionDecl &attentio
 
 Result<std::shared_ptr<const Compiled>> makeCompiled(Spec spec, Instance instance, CompileOptions options,
                                                      std::shared_ptr<const compiler::Program> program,
-                                                     std::shared_ptr<GpuDevice> device) {
+                                                     std::shared_ptr<GpuDevice> device, const Preset &preset) {
   auto compiled = std::make_shared<Compiled>(std::move(spec), std::move(instance), std::move(options),
                                              std::move(program), std::move(device));
+  compiled->isPinned = preset.isPinned;
+  if (preset.backward)
+    compiled->setBackward(preset.keeps, preset.backward);
   compiled->equalLengths = needsEqualLengths(*compiled->instance.file, *compiled->instance.attention);
   compiled->headTensors = makeHeadTensors(compiled->instance);
   compiled->forwardTensors = makeForwardTensors(*compiled);

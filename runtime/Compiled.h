@@ -5,6 +5,7 @@
 #include "compiler/Program.h"
 #include "frontend/Instance.h"
 #include "runtime/GpuDevice.h"
+#include "runtime/tune/Choices.h"
 #include "yaglom/compile.h"
 #include "yaglom/kernel.h"
 
@@ -64,12 +65,27 @@ struct Compiled : std::enable_shared_from_this<Compiled> {
   /// Of parameters, draws, states and sums.
   DType parameterType() const { return yaglom::parameterType(options.dtype); }
   bool isReference() const { return !program; }
-  /// The gradients, compiled when they are first asked for, from any thread. Throws the Error of compiling them.
-  const compiler::BackwardProgram &backward() const { return backward(compiler::Keeps::Nothing); }
-  /// The same from kept states.
-  const compiler::BackwardProgram &backward(compiler::Keeps keeps) const;
+  /// True where a tuned schedule may be used in place of the compiler's own.
+  bool isTunable() const { return !isPinned && program && options.schedule.isDefault(); }
+  /// What runs launches of these sizes: the compiler's own schedule, or a tuned one (runtime/tune/Choices.h). Throws Error.
+  const Choice &choose(Pass pass, const Sizes &sizes) const { return choices.of(*this, pass, sizes); }
+  /// The forward program of a schedule. The Error is the compiler's.
+  Result<std::shared_ptr<const compiler::Program>> forwardBy(const Schedule &schedule) const;
+  /// The gradients by a schedule, from kept states unless `keeps` is Nothing: compiled when they are first asked for, from any
+  /// thread.
+  Result<std::shared_ptr<const compiler::BackwardProgram>> backwardBy(compiler::Keeps keeps,
+                                                                      const Schedule &schedule) const;
+  /// Those that the options say. Throws the Error of compiling them.
+  const compiler::BackwardProgram &backward(compiler::Keeps keeps) const {
+    return *backwardBy(keeps, options.schedule).value();
+  }
+  /// Gradients that were built elsewhere; only before this is shared.
+  void setBackward(compiler::Keeps keeps, std::shared_ptr<const compiler::BackwardProgram> program);
   /// The same of loss `index`.
   const compiler::LossProgram &lossGradient(std::size_t index) const;
+
+  bool isPinned = false; ///< the options' schedule is used, whatever was tuned
+  Choices choices;
 
 private:
   struct Lazy {
@@ -77,16 +93,31 @@ private:
     Result<std::shared_ptr<const compiler::BackwardProgram>> program =
         std::shared_ptr<const compiler::BackwardProgram>();
   };
-  mutable Lazy plainBackward, keptBackward;
+  Lazy &lazyBackward(compiler::Keeps keeps, const Schedule &schedule) const;
+
+  mutable std::mutex backwardMutex;
+  mutable std::map<std::string, Lazy> backwardPrograms; ///< by what is kept and the schedule's text
   mutable std::mutex lossMutex;
   mutable std::map<std::size_t, std::shared_ptr<const compiler::LossProgram>> lossPrograms;
+};
+
+/// What the tuner fixes of a kernel.
+struct Preset {
+  bool isPinned = false; ///< as Compiled::isPinned
+  compiler::Keeps keeps = compiler::Keeps::Nothing;
+  std::shared_ptr<const compiler::BackwardProgram> backward; ///< as Compiled::setBackward(keeps, ...); may be null
 };
 
 /// Resolves every operand of `program` (null: the reference), which runs on `device` (null: the host). The Error is a bug: the
 /// program names an operand that the attention does not have.
 Result<std::shared_ptr<const Compiled>> makeCompiled(Spec spec, Instance instance, CompileOptions options,
                                                      std::shared_ptr<const compiler::Program> program,
-                                                     std::shared_ptr<GpuDevice> device = nullptr);
+                                                     std::shared_ptr<GpuDevice> device = nullptr,
+                                                     const Preset &preset = {});
+
+/// compile(), without the time that it took. Asking again gives the same object.
+Result<std::shared_ptr<const Compiled>> compileShared(const Spec &spec, const std::string &attention,
+                                                      const CompileOptions &options);
 
 /// Binds every dimension of an attention by options: d, e and overrides. The Error is the user's.
 Result<Instance> bindOptions(const Spec &spec, const std::string &attention, const CompileOptions &options);

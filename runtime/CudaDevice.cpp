@@ -109,6 +109,7 @@ public:
 
   int ordinal() const override { return context.device().ordinal; }
   const std::string &architecture() const override { return name; }
+  int64_t workers() const override { return context.device().multiprocessors; }
   void checkPointer(std::string_view argument, const void *data) const override {
     cuda::checkDevicePointer(context, argument, data, 1).value();
   }

@@ -27,9 +27,9 @@ char *dataOf(const TensorRef &ref) { return static_cast<char *>(const_cast<void 
 class DeviceBackward {
 public:
   DeviceBackward(const Compiled &compiled, const BackwardArguments &given, const Sizes &sizes,
-                 DeviceGradients &gradients, bool adds, bool prepares)
-      : compiled(compiled), given(given), sizes(sizes), gradients(gradients), adds(adds), prepares(prepares),
-        residual(given.residual()) {}
+                 DeviceGradients &gradients, bool adds, const compiler::BackwardProgram *prepared = nullptr)
+      : compiled(compiled), given(given), sizes(sizes), gradients(gradients), adds(adds), prepares(prepared),
+        prepared(prepared), residual(given.residual()) {}
 
   /// Gives `gradients` the tensors that it lacks, zero; throws when one it has does not fit.
   void makeRoom() {
@@ -200,7 +200,7 @@ private:
   }
 
   const compiler::BackwardProgram &program() const {
-    return compiled.backward(residual ? residual->keeps : compiler::Keeps::Nothing);
+    return prepared ? *prepared : chooseBackward(compiled, sizes, residual);
   }
 
   const Compiled &compiled;
@@ -208,6 +208,7 @@ private:
   const Sizes &sizes;
   DeviceGradients &gradients;
   const bool adds, prepares;
+  const compiler::BackwardProgram *const prepared; ///< in place of that of the sizes
   const Residual::Impl *const residual;
   GpuSession *session = nullptr;
   std::vector<std::pair<const HeadTensor *, char *>> made; ///< of every item
@@ -218,7 +219,7 @@ private:
 
 void backwardOnDevice(const Compiled &compiled, const BackwardArguments &given, DeviceGradients &gradients, bool adds) {
   const Sizes sizes = checkBackward(compiled, given);
-  DeviceBackward backward(compiled, given, sizes, gradients, adds, false);
+  DeviceBackward backward(compiled, given, sizes, gradients, adds);
   backward.makeRoom();
   backward.run();
 }
@@ -228,8 +229,9 @@ void prepareBackward(const Compiled &compiled, std::span<const TensorRef> inputs
   const Backward settings{.residual = options.residual, .stream = options.stream};
   const HeadTensors parameters = HeadTensors::blank();
   const BackwardArguments given{inputs, parameters, grad, settings};
-  const Residual::Impl *residual = given.residual();
-  compiled.backward(residual ? residual->keeps : compiler::Keeps::Nothing);
+  if (compiled.isReference())
+    return;
+  const std::vector<const compiler::BackwardProgram *> programs = backwardPrograms(compiled, sizes, given.residual());
   if (!compiled.device)
     return;
   DeviceGradients blank;
@@ -239,8 +241,9 @@ void prepareBackward(const Compiled &compiled, std::span<const TensorRef> inputs
   for (std::size_t i = 0; i < inputs.size(); ++i)
     blank.data().put({"grad." + compiled.instance.inputs[i].name, inputs[i]});
   if (options.gradients)
-    DeviceBackward(compiled, given, sizes, *options.gradients, true, true).makeRoom();
-  DeviceBackward(compiled, given, sizes, blank, true, true).run();
+    DeviceBackward(compiled, given, sizes, *options.gradients, true, programs.back()).makeRoom();
+  for (const compiler::BackwardProgram *program : programs)
+    DeviceBackward(compiled, given, sizes, blank, true, program).run();
 }
 
 } // namespace yaglom::runtime

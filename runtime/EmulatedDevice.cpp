@@ -3,6 +3,7 @@
 #include "runtime/EmulatedDevice.h"
 
 #include "runtime/GpuDevice.h"
+#include "runtime/Pool.h"
 
 #include <fmt/format.h>
 
@@ -100,6 +101,7 @@ public:
   }
   int ordinal() const override { return TensorRef::kHost; }
   const std::string &architecture() const override { return name; }
+  int64_t workers() const override { return defaultThreads(); }
   void checkPointer(std::string_view, const void *) const override {}
 
 private:

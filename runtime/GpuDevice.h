@@ -88,6 +88,8 @@ public:
   virtual int ordinal() const = 0;
   /// The target that kernels for it are compiled for: "sm_90".
   virtual const std::string &architecture() const = 0;
+  /// How many blocks it runs side by side: its multiprocessors, or the cores that emulate them.
+  virtual int64_t workers() const = 0;
   /// Throws an Error that names the argument where the system knows that `data` is not memory of this device.
   virtual void checkPointer(std::string_view argument, const void *data) const = 0;
 

@@ -57,7 +57,7 @@ void GradientLaunch::run(const FindOperand &find, const Execution &how) const {
   for (const compiler::GradientEntry::Member &member : entry.kept)
     operands.push_back(keptStates(compiled, *residual, member, grid.heads));
   for (const compiler::GradientEntry::Member &member : entry.kept)
-    operands.push_back(lentRows(residual->segmentRows / compiled.program->chunk, member.elements, type));
+    operands.push_back(lentRows(residual->segmentRows / program.chunk, member.elements, type));
   launch(entry, program.scratchBytes, grid, operands, compiled.options.dtype, how);
 }
 

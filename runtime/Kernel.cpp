@@ -51,22 +51,23 @@ std::span<const runtime::Operand> bindForward(const runtime::Compiled &compiled,
 
 /// All arguments are checked, and there is work.
 void compute(const runtime::Compiled &compiled, const Arguments &given, const runtime::SessionOptions &options,
-             const runtime::Sizes &sizes, Residual::Impl *residual) {
-  if (compiled.isReference()) {
-    Parameters copies;
-    return runtime::interpretForward(compiled, given.inputs, given.parameters.onHost(copies, nullptr), given.output);
-  }
+             const runtime::Sizes &sizes, Residual::Impl *residual, const runtime::Choice &choice) {
   const runtime::Grid grid{sizes.batch, sizes.heads, sizes.queryLength, sizes.keyLength};
   const std::span<const runtime::Operand> operands = bindForward(compiled, given);
-  const compiler::Program &program = *compiled.program;
+  const compiler::Program &program = *choice.forward;
   const runtime::Execution how(compiled.device, options);
   if (residual && residual->keeps != compiler::Keeps::Nothing)
     runtime::launchKeeping(
         program, grid, operands, compiled.options.dtype, how,
         {residual->keeps, residual->memory.data, residual->itemBytes, residual->states, residual->segmentRows});
   else
-    runtime::launchForward(program, grid, operands, compiled.options.dtype, how);
+    runtime::launchForward(program, choice.schedule.segments, grid, operands, compiled.options.dtype, how);
   how.finish();
+}
+
+void interpret(const runtime::Compiled &compiled, const Arguments &given) {
+  Parameters copies;
+  runtime::interpretForward(compiled, given.inputs, given.parameters.onHost(copies, nullptr), given.output);
 }
 
 void forwardChecked(const runtime::Compiled &compiled, const Arguments &given, const Launch &launch) {
@@ -77,8 +78,10 @@ void forwardChecked(const runtime::Compiled &compiled, const Arguments &given, c
   Residual::Impl *residual = launch.residual ? &launch.residual->data() : nullptr;
   if (residual)
     residual->prepare(compiled, sizes, launch.stream);
-  if (sizes.batch && sizes.heads && sizes.queryLength)
-    compute(compiled, given, {launch.threads, launch.stream}, sizes, residual);
+  if (sizes.batch && sizes.heads && sizes.queryLength && compiled.isReference())
+    interpret(compiled, given);
+  else if (sizes.batch && sizes.heads && sizes.queryLength)
+    compute(compiled, given, {launch.threads, launch.stream}, sizes, residual, compiled.choose(Pass::Forward, sizes));
   if (residual)
     residual->kernel = compiled.weak_from_this();
 }
@@ -185,13 +188,17 @@ void Kernel::prepare(const Prepare &options) const {
   checkStream(compiled, options.stream);
   const runtime::Sizes sizes = sizesOf(compiled, options);
   Residual::Impl *residual = options.residual ? &options.residual->data() : nullptr;
-  if (residual)
-    residual->prepare(compiled, sizes, options.stream);
   const Blanks blanks = makeBlanks(compiled, sizes);
-  const bool hasDevice = compiled.device != nullptr;
-  if (hasDevice)
-    compute(compiled, {blanks.inputs, HeadTensors::blank(), blanks.output},
-            {.stream = options.stream, .prepares = true}, sizes, residual);
+  if (residual && compiled.isReference())
+    residual->prepare(compiled, sizes, options.stream);
+  if (!compiled.isReference()) // smaller launches may have other schedules; that of the largest comes last
+    for (const runtime::Choice *choice : compiled.choices.upTo(compiled, Pass::Forward, sizes)) {
+      if (residual)
+        residual->prepare(compiled, sizes, options.stream, choice->forward->chunk);
+      if (compiled.device)
+        compute(compiled, {blanks.inputs, HeadTensors::blank(), blanks.output},
+                {.stream = options.stream, .prepares = true}, sizes, residual, *choice);
+    }
   if (options.backward || options.gradients)
     runtime::prepareBackward(compiled, blanks.inputs, blanks.output, options, sizes);
 }

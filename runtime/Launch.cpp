@@ -220,8 +220,8 @@ private:
 
 } // namespace
 
-void launchForward(const compiler::Program &program, const Grid &grid, std::span<const Operand> operands, DType dtype,
-                   const Execution &how) {
+void launchForward(const compiler::Program &program, int64_t segments, const Grid &grid,
+                   std::span<const Operand> operands, DType dtype, const Execution &how) {
   // A part of this many rows is worth the state before it.
   constexpr int64_t kLeastRows = 1024;
   const int64_t items = grid.batch * grid.heads, workers = how.threads ? how.threads : defaultThreads();
@@ -231,7 +231,8 @@ void launchForward(const compiler::Program &program, const Grid &grid, std::span
     return launch(program.forward, program.scratchBytes, grid, operands, dtype, how);
   const Context context = makeContext(program.forward, program.scratchBytes, grid, operands, dtype);
   // Twice as many parts as threads: the last ones to finish are then half as long.
-  SplitLaunch split(program, context, std::min(most, 2 * (workers + items - 1) / items));
+  const int64_t ofThread = segments ? segments : 2;
+  SplitLaunch split(program, context, std::min(most, ofThread * (workers + items - 1) / items));
   parallelFor(workers, how.threads, [&](int64_t begin, int64_t end) {
     for (; begin < end; ++begin)
       split.work();

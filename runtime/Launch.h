@@ -73,9 +73,10 @@ void launch(const compiler::Entry &entry, int64_t scratchBytes, const Grid &grid
 
 /// The same for the forward function of `program`. When the items are fewer than the threads, each is split along the
 /// sequence: one thread runs ahead through the keys and hands out states, the others compute the rows between two of them.
-/// A state is the same bits wherever it is computed, so the outputs are too.
-void launchForward(const compiler::Program &program, const Grid &grid, std::span<const Operand> operands, DType dtype,
-                   const Execution &how);
+/// A state is the same bits wherever it is computed, so the outputs are too. `segments`: parts for each thread, 0 for as many
+/// as are usual.
+void launchForward(const compiler::Program &program, int64_t segments, const Grid &grid,
+                   std::span<const Operand> operands, DType dtype, const Execution &how);
 
 /// The same, segment by segment; leaves the state before each, or that after the last row.
 void launchKeeping(const compiler::Program &program, const Grid &grid, std::span<const Operand> operands, DType dtype,

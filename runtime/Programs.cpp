@@ -53,16 +53,23 @@ Result<Value> through(const cache::Key &key, const std::function<std::optional<V
 
 } // namespace
 
-cache::Key programKey(std::string_view kind, const Spec &spec, const Instance &instance,
-                      const CompileOptions &options) {
+cache::Key programKey(std::string_view kind, const Spec &spec, const Instance &instance, const CompileOptions &options,
+                      std::string_view more) {
   std::string what =
       fmt::format("{}, {} {}", instance.attention->id.name, options.target.name(), toText(options.dtype));
   for (const auto &[name, value] : instance.dims)
     what += fmt::format(", {}={}", name, value);
+  what.append(more.empty() ? "" : ", ").append(more);
+  Schedule ofCode = options.schedule;
+  ofCode.segments = 0; // of launches
   // One line each, and the spec last, whose lines are its own.
   return {kind, what,
-          fmt::format("build: {}\nmachine: {}\nchunk: {}\n{}", cache::buildIdentity(),
-                      compiler::machineIdentity(options.target.name()), options.chunk, spec.print())};
+          fmt::format("build: {}\nmachine: {}\nschedule: {}\n{}", cache::buildIdentity(),
+                      compiler::machineIdentity(options.target.name()), ofCode.toText(), spec.print())};
+}
+
+std::string_view backwardKind(compiler::Keeps keeps) {
+  return keeps == compiler::Keeps::Nothing ? "backward" : "backward from residual";
 }
 
 template <typename P>

@@ -18,16 +18,18 @@ Residual::~Residual() = default;
 
 int64_t Residual::bytes() const { return static_cast<int64_t>(impl->bytes); }
 
-void Residual::Impl::prepare(const runtime::Compiled &compiled, const runtime::Sizes &launch, void *stream) {
+void Residual::Impl::prepare(const runtime::Compiled &compiled, const runtime::Sizes &launch, void *stream,
+                             int64_t ofProgram) {
   kernel.reset(); // until the launch has ended well
   sizes = launch;
   keeps = compiled.isReference() ? compiler::Keeps::Nothing : compiled.program->keeps;
-  states = segmentRows = itemBytes = 0;
+  chunk = states = segmentRows = itemBytes = 0;
   if (keeps != compiler::Keeps::Nothing) {
     const compiler::Program &program = *compiled.program;
+    chunk = ofProgram ? ofProgram : compiled.choose(Pass::Forward, sizes).forward->chunk;
     // More chunks than there are rows is one segment, whatever the caller's number.
-    const int64_t chunks = (sizes.queryLength + program.chunk - 1) / program.chunk;
-    segmentRows = program.chunk * std::min(interval, std::max<int64_t>(chunks, 1));
+    const int64_t chunks = (sizes.queryLength + chunk - 1) / chunk;
+    segmentRows = chunk * std::min(interval, std::max<int64_t>(chunks, 1));
     states = keeps == compiler::Keeps::Last ? 1 : (sizes.queryLength + segmentRows - 1) / segmentRows;
     const int64_t bytes = states * program.stateElements * static_cast<int64_t>(sizeOf(compiled.parameterType()));
     itemBytes = (bytes + 7) / 8 * 8;

@@ -15,8 +15,8 @@ namespace yaglom {
 struct Residual::Impl {
   explicit Impl(int64_t interval) : interval(interval) {}
 
-  /// Makes room for a launch on `stream`.
-  void prepare(const runtime::Compiled &compiled, const runtime::Sizes &sizes, void *stream);
+  /// Makes room for a launch on `stream`, of a program with this chunk; 0: of the one for these sizes.
+  void prepare(const runtime::Compiled &compiled, const runtime::Sizes &sizes, void *stream, int64_t ofProgram = 0);
   /// Throws the Error that says why `residual` is not what a forward launch with these arguments left.
   void check(const runtime::Compiled &compiled, const runtime::Sizes &sizes) const;
 
@@ -25,6 +25,7 @@ struct Residual::Impl {
   std::weak_ptr<const runtime::Compiled> kernel;
   runtime::Sizes sizes; ///< of the launch
   compiler::Keeps keeps = compiler::Keeps::Nothing;
+  int64_t chunk = 0;       ///< of the program that fills it
   int64_t states = 0;      ///< of an item
   int64_t segmentRows = 0; ///< rows between two states
   int64_t itemBytes = 0;

@@ -119,7 +119,8 @@ JsonObject toJson(const BenchOptions &options, const Kernel &kernel, const cuda:
       .add("length", options.length)
       .add("head_dim", compiled.headDim)
       .add("value_dim", compiled.valueDim ? compiled.valueDim : compiled.headDim)
-      .add("chunk", compiled.chunk)
+      .add("chunk", compiled.schedule.chunk)
+      .add("schedule", compiled.schedule.toText())
       .add("compile_ms", kernel.compileMilliseconds());
 }
 

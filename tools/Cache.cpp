@@ -3,6 +3,7 @@
 #include "yaglom/cache.h"
 #include "tools/Json.h"
 #include "tools/Options.h"
+#include "yaglom/tune.h"
 
 #include <fmt/chrono.h>
 #include <fmt/core.h>
@@ -87,6 +88,25 @@ void addCache(CLI::App &app, Action &action) {
       ->required()
       ->transform(CLI::AsSizeValue(/*kb_is_1000=*/false))
       ->type_name("SIZE");
+  auto path = std::make_shared<std::string>();
+  add("export-schedules", "Writes every tuned schedule to a file",
+      [path] {
+        fmt::print("{} tuned schedules written to {}\n", exportSchedules(*path).value(), *path);
+        return kSuccess;
+      })
+      ->add_option("FILE", *path, "Where they go (JSON)")
+      ->required()
+      ->type_name("");
+  add("import-schedules", "Takes over the tuned schedules of such a file",
+      [path] {
+        const ImportedSchedules imported = importSchedules(*path).value();
+        fmt::print("{} tuned schedules taken over, {} of another machine or build left out\n", imported.used,
+                   imported.foreign);
+        return kSuccess;
+      })
+      ->add_option("FILE", *path, "From export-schedules")
+      ->required()
+      ->type_name("");
   add("path", "Prints the folder", [] {
     fmt::print("{}\n", theFolder().path());
     return kSuccess;

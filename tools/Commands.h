@@ -11,7 +11,7 @@
 namespace yaglom::tools {
 
 /// Exit codes; scripts depend on them.
-enum ExitCode { kSuccess = 0, kFailure = 1, kUsage = 2 };
+enum ExitCode { kSuccess = 0, kFailure = 1, kUsage = 2, kInterrupted = 130 };
 
 struct CheckOptions {
   std::vector<std::string> files;

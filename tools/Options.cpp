@@ -65,12 +65,31 @@ void addDType(CLI::App &command, CompileOptions &options) {
       ->type_name("f32|f64|f16|bf16");
 }
 
+void addSchedule(CLI::App &command, CompileOptions &options) {
+  command
+      .add_option_function<std::string>(
+          "--schedule",
+          [&options](const std::string &text) {
+            Result<Schedule> schedule = Schedule::parse(text);
+            if (!schedule)
+              throw CLI::ValidationError("--schedule", schedule.error().what());
+            options.schedule = *schedule;
+          },
+          "How the kernel is cut: chunk=64,tile=6x2,... (a tuned schedule, or the compiler chooses)")
+      ->type_name("NAME=VALUE,...");
+  command
+      .add_option_function<int64_t>(
+          "--chunk", [&options](int64_t chunk) { options.schedule.chunk = chunk; },
+          "Tokens a chunk: as --schedule chunk=C")
+      ->check(CLI::NonNegativeNumber)
+      ->excludes("--schedule")
+      ->type_name("C");
+}
+
 void addExecution(CLI::App &command, CompileOptions &options, int &threads) {
   addTarget(command, options, /*runs=*/true);
   addDType(command, options);
-  command.add_option("--chunk", options.chunk, "Tokens a chunk (the compiler chooses)")
-      ->check(CLI::NonNegativeNumber)
-      ->type_name("C");
+  addSchedule(command, options);
   command.add_option("--threads", threads, "Threads (one a core)")->check(CLI::NonNegativeNumber)->type_name("T");
 }
 

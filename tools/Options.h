@@ -21,7 +21,9 @@ void addAttention(CLI::App &command, AttentionOptions &options);
 /// --head-dim and --value-dim.
 void addWidths(CLI::App &command, CompileOptions &options);
 void addDType(CLI::App &command, CompileOptions &options);
-/// --target, --dtype, --chunk and --threads.
+/// --chunk and --schedule.
+void addSchedule(CLI::App &command, CompileOptions &options);
+/// --target, --dtype, --chunk, --schedule and --threads.
 void addExecution(CLI::App &command, CompileOptions &options, int &threads);
 /// --backward. Given twice, it would ask for what there is not.
 CLI::Option *addBackward(CLI::App &command, bool &backward, const std::string &description);
@@ -30,5 +32,6 @@ void addResidual(CLI::App &command, int64_t &interval);
 
 // A command in a file of its own: its options, and what it does.
 void addCache(CLI::App &app, Action &action);
+void addTune(CLI::App &app, Action &action);
 
 } // namespace yaglom::tools

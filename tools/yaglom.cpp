@@ -40,9 +40,7 @@ void addEmit(CLI::App &app, Action &action) {
   addWidths(*command, options->compile);
   addTarget(*command, options->compile, /*runs=*/false);
   addDType(*command, options->compile);
-  command->add_option("--chunk", options->compile.chunk, "Tokens a chunk (the compiler chooses)")
-      ->check(CLI::NonNegativeNumber)
-      ->type_name("C");
+  addSchedule(*command, options->compile);
   command
       ->add_option_function<std::string>(
           "--stage",
@@ -187,6 +185,7 @@ int main(int argc, char **argv) {
   addGradcheck(app, action);
   addEmulate(app, action);
   addCache(app, action);
+  addTune(app, action);
   if (const int code = parse(app, argc, argv); code != kSuccess || !action)
     return code;
   onWarning([](const std::string &text) { printError("warning: " + text); });

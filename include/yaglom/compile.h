@@ -3,6 +3,7 @@
 #pragma once
 
 #include "yaglom/kernel.h"
+#include "yaglom/schedule.h"
 #include "yaglom/spec.h"
 
 #include <cstdint>
@@ -39,7 +40,7 @@ struct CompileOptions {
   int64_t valueDim = 0;                  ///< e: width of V; 0 means headDim
   std::map<std::string, int64_t> dims{}; ///< overrides of the spec's `dim`s
   DType dtype = DType::f32;
-  int64_t chunk = 0; ///< tokens a chunk; 0 lets the compiler choose
+  Schedule schedule{}; ///< left alone: a tuned one where there is one (yaglom/tune.h), else the compiler's own
 };
 
 /// Which program of a kernel.

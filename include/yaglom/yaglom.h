@@ -10,5 +10,7 @@
 #include "yaglom/kernel.h"
 #include "yaglom/result.h"
 #include "yaglom/safetensors.h"
+#include "yaglom/schedule.h"
 #include "yaglom/spec.h"
 #include "yaglom/tensor.h"
+#include "yaglom/tune.h"

@@ -18,6 +18,8 @@ struct Key {
   std::string text;
 
   Key(std::string_view kind, std::string_view what, std::string_view rest);
+  /// The same from all of its text.
+  explicit Key(std::string text) : text(std::move(text)) {}
   /// Hexadecimal BLAKE3 of the text: the name of the entry's file.
   std::string digest() const { return digestText(text); }
 };

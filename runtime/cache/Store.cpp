@@ -262,6 +262,17 @@ std::vector<CacheFolder::Entry> Store::list() const {
   return entries;
 }
 
+std::vector<std::pair<Key, std::string>> Store::entriesOf(std::string_view kind) const {
+  std::vector<std::pair<Key, std::string>> found;
+  for (const CacheFolder::Entry &file : files(kEntrySuffix)) {
+    const Result<std::string> bytes = read(file.name, /*use=*/false);
+    const Result<Entry> entry = bytes ? parseEntry(*bytes) : bytes.error();
+    if (entry && entry->kind() == kind)
+      found.emplace_back(Key(std::string(entry->key)), std::string(entry->payload));
+  }
+  return found;
+}
+
 std::vector<CacheFolder::Damage> Store::verify() const {
   std::vector<CacheFolder::Damage> damaged;
   for (const auto &[name, kind, what, size, lastUsed] : files(kEntrySuffix)) {

@@ -52,6 +52,8 @@ public:
   Lock lock(const Key &key, double seconds) const;
 
   std::vector<CacheFolder::Entry> list() const;
+  /// What is kept of one kind, with the keys; damaged entries are left out.
+  std::vector<std::pair<Key, std::string>> entriesOf(std::string_view kind) const;
   std::vector<CacheFolder::Damage> verify() const;
   /// Removes what is left over, then what was used least recently, until at most `maximumBytes` are left.
   CacheFolder::Removed prune(int64_t maximumBytes) const;

@@ -85,7 +85,7 @@ CompileOptions options(DType dtype, int64_t d, int64_t e, const Target &target, 
   result.headDim = d;
   result.valueDim = e;
   result.dtype = dtype;
-  result.chunk = chunk;
+  result.schedule.chunk = chunk;
   return result;
 }
 

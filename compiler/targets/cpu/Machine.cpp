@@ -6,10 +6,13 @@
 #include "llvm/TargetParser/Host.h"
 #include "llvm/TargetParser/SubtargetFeature.h"
 
+#include <algorithm>
+
 namespace yaglom::compiler::cpu {
 
 static void useAvx512(Machine &machine) {
   machine.vectorBytes = 64;
+  machine.registers = 32;
   machine.accumulators = 16;
   machine.tileVectors = 4;
   machine.pointwiseVectors = 4;
@@ -27,6 +30,21 @@ Machine Machine::host() {
     useAvx512(machine);
   else if (!found.lookup("avx2"))
     machine.vectorBytes = 16;
+  return machine;
+}
+
+Machine Machine::with(const yaglom::Schedule &schedule) const {
+  Machine machine = *this;
+  if (schedule.tileRows) {
+    machine.accumulators = schedule.tileRows * schedule.tileVectors;
+    machine.tileVectors = schedule.tileVectors;
+  }
+  if (schedule.pointwise)
+    machine.pointwiseVectors = schedule.pointwise;
+  if (schedule.unroll)
+    machine.productSteps = schedule.unroll;
+  if (schedule.prefetch)
+    machine.prefetchChunks = std::max<int64_t>(schedule.prefetch, 0); // kNoPrefetch is below
   return machine;
 }
 

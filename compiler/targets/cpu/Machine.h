@@ -3,6 +3,7 @@
 #pragma once
 
 #include "yaglom/result.h"
+#include "yaglom/schedule.h"
 
 #include <cstdint>
 #include <string>
@@ -17,6 +18,8 @@ struct Machine {
   int64_t tileVectors = 2;      ///< vectors in a row of a tile
   int64_t pointwiseVectors = 4; ///< of a tile without contractions: hides latencies, leaves registers to constants
   int64_t productSteps = 4;     ///< of a contraction in one turn of its loop: counting takes slots that products need
+  int64_t prefetchChunks = 1;   ///< how far ahead rows are fetched into the cache; 0: not at all
+  int64_t registers = 16;       ///< of vectors
 
   /// The same processor with small tiles: short code before fast code.
   Machine compact() const {
@@ -25,6 +28,8 @@ struct Machine {
     machine.productSteps = 1;
     return machine;
   }
+  /// The same processor, used as `schedule` says.
+  Machine with(const yaglom::Schedule &schedule) const;
   int64_t lanes(int64_t elementBytes) const { return vectorBytes / elementBytes; }
 
   /// The processor that this runs on.

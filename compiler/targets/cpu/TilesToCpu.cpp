@@ -75,18 +75,19 @@ static double contractionWork(const Cluster &cluster) {
   return work;
 }
 
-/// The rows that loads of a loop's body will read in its next turn.
+/// The rows that loads of a loop's body will read in its next turn, or some turns later.
 std::vector<Prefetch> CpuLowering::nextRows(Block &block) {
   std::vector<Prefetch> rows;
   auto loop = dyn_cast<scf::ForOp>(block.getParentOp());
-  if (!loop)
+  if (!loop || !machine.prefetchChunks)
     return rows;
   for (auto load : block.getOps<phi::LoadRowsOp>()) {
     auto type = cast<RankedTensorType>(load.getResult().getType());
     if (load.getFirst() != loop.getInductionVar() || type.getRank() != 2)
       continue;
     const RowOperand &operand = rowOperands.find(load.getSource())->second;
-    Value next = arith::AddIOp::create(b, loc, scalars.lookup(load.getFirst()), constant(type.getDimSize(0)));
+    Value next = arith::AddIOp::create(b, loc, scalars.lookup(load.getFirst()),
+                                       constant(machine.prefetchChunks * type.getDimSize(0)));
     rows.push_back({operand.base, operand.stride, next, type.getElementType(), type.getDimSize(0), type.getDimSize(1)});
   }
   return rows;
@@ -229,6 +230,12 @@ struct TilesToCpuPass : impl::TilesToCpuBase<TilesToCpuPass> {
       getOperation().emitError(machine.error().what());
       return signalPassFailure();
     }
+    Result<yaglom::Schedule> wanted = yaglom::Schedule::parse(schedule);
+    if (!wanted) {
+      getOperation().emitError(wanted.error().what());
+      return signalPassFailure();
+    }
+    *machine = machine->with(*wanted);
     int64_t bytes = 0; // one arena serves every function of the module
     for (func::FuncOp function : llvm::make_early_inc_range(getOperation().getOps<func::FuncOp>()))
       bytes = std::max(bytes, cpu::lowerTiles(function, *machine));

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "yaglom/result.h"
+#include "yaglom/schedule.h"
 
 #include <cstdint>
 #include <string>
@@ -13,9 +14,19 @@ struct Device {
   std::string architecture;        ///< "sm_80"
   int64_t sharedBytes = 0;         ///< of shared memory that one block may ask for
   int64_t threads = 256;           ///< of a block
+  int64_t stages = 2;              ///< buffers of the rows that a loop reads; with 1 no copies run ahead
   static constexpr int kWarp = 32; ///< threads of a warp
 
   int64_t warps() const { return threads / kWarp; }
+  /// The same device, used as `schedule` says.
+  Device with(const yaglom::Schedule &schedule) const {
+    Device device = *this;
+    if (schedule.warps)
+      device.threads = kWarp * schedule.warps;
+    if (schedule.stages)
+      device.stages = schedule.stages;
+    return device;
+  }
 
   /// One of sm_80, sm_86, sm_89, sm_90, sm_100, sm_120; the Error lists them.
   static Result<Device> named(const std::string &architecture);

@@ -31,7 +31,7 @@ bool GpuLowering::isFetched(phi::LoadRowsOp load, scf::ForOp loop) {
 /// Buffers in the layout that products read: of the tile itself, or of its 16-bit numbers. Nothing where there was no room.
 std::optional<GpuLowering::Stage> GpuLowering::stageFor(phi::LoadRowsOp load) {
   const size_t number = made++;
-  if (withoutCopy->contains(number))
+  if (device.stages < 2 || withoutCopy->contains(number))
     return std::nullopt;
   auto type = cast<RankedTensorType>(load.getType());
   Type element = stored.lookup(load.getSource());

@@ -214,6 +214,12 @@ struct TilesToGpuPass : impl::TilesToGpuBase<TilesToGpuPass> {
       getOperation().emitError(device.error().what());
       return signalPassFailure();
     }
+    Result<yaglom::Schedule> wanted = yaglom::Schedule::parse(schedule);
+    if (!wanted) {
+      getOperation().emitError(wanted.error().what());
+      return signalPassFailure();
+    }
+    *device = device->with(*wanted);
     OpBuilder b(getOperation().getBodyRegion());
     auto none = LLVM::LLVMArrayType::get(b.getI8Type(), 0);
     LLVM::GlobalOp::create(b, getOperation().getLoc(), none, /*isConstant=*/false, LLVM::Linkage::External,

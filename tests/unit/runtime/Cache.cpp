@@ -95,7 +95,7 @@ TEST_CASE("everything that the code depends on makes another kernel") {
   CHECK(isNew({.target = Target::reference(), .headDim = 6, .dims = {{"n", 4}}}));
   CHECK(isNew({.target = Target::reference(), .headDim = 6, .dims = {{"m", 4}}}));
   CHECK(isNew({.target = Target::reference(), .headDim = 6, .dtype = DType::f64}));
-  CHECK(isNew({.target = Target::reference(), .headDim = 6, .chunk = 16}));
+  CHECK(isNew({.target = Target::reference(), .headDim = 6, .schedule = {.chunk = 16}}));
 }
 
 TEST_CASE("blanks and comments of a spec do not matter to the cache") {

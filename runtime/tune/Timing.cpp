@@ -1,0 +1,78 @@
+// Rounds of two samples, in an order that alternates.
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/tune/Timing.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace yaglom::runtime::tune {
+namespace {
+
+/// A sample takes at least so long, for the clock's sake; short launches are timed in groups.
+constexpr double kSampleSeconds = 2e-3;
+constexpr int kMostRepeats = 1000;
+/// A gain below this share does not pay for another program.
+constexpr double kLeastGain = 0.005;
+/// After this many rounds what is clearly slower is given up.
+constexpr std::size_t kEarly = 3;
+
+double secondsSince(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
+
+double sample(Subject &subject, int repeats) {
+  const Clock::time_point start = Clock::now();
+  for (int i = 0; i < repeats; ++i)
+    subject.launch();
+  return secondsSince(start) / repeats;
+}
+
+} // namespace
+
+Middle::Middle(std::vector<double> values) {
+  const auto middle = [&] {
+    const auto at = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
+    std::nth_element(values.begin(), at, values.end());
+    return *at;
+  };
+  if (values.empty())
+    return;
+  median = middle();
+  for (double &value : values)
+    value = std::fabs(value - median);
+  spread = middle();
+}
+
+double Comparison::ratioSpread() const {
+  // Of normal values: sigma is 1.4826 median distances, and a median has 1.2533 times the error of a mean.
+  return 2 * 1.4826 * 1.2533 * Middle(ratios).spread /
+         std::sqrt(static_cast<double>(std::max<std::size_t>(rounds(), 1)));
+}
+
+bool Comparison::isFaster() const { return !ratios.empty() && ratio() + ratioSpread() < 1 - kLeastGain; }
+
+Comparison compare(Subject &first, Subject &second, const TimingLimits &limits) {
+  Comparison result;
+  const double once = sample(first, 1);
+  const int repeats = static_cast<int>(std::clamp(kSampleSeconds / once, 1.0, double(kMostRepeats)));
+  const Clock::time_point start = Clock::now();
+  double ofRound = 2 * once * repeats;
+  while (result.rounds() < limits.most) {
+    if (limits.cancel && limits.cancel->load())
+      break;
+    if (Clock::now() + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(ofRound)) >
+        limits.deadline)
+      break;
+    const bool turned = result.rounds() % 2;
+    const double one = sample(turned ? second : first, repeats), two = sample(turned ? first : second, repeats);
+    ofRound = (one + two) * repeats;
+    result.first.push_back(1e3 * (turned ? two : one));
+    result.second.push_back(1e3 * (turned ? one : two));
+    result.ratios.push_back(result.second.back() / result.first.back());
+    if (limits.mayGiveUp && result.rounds() >= kEarly && result.ratio() - result.ratioSpread() > 1)
+      break;
+    if (result.rounds() >= limits.least && secondsSince(start) > limits.seconds)
+      break;
+  }
+  return result;
+}
+
+} // namespace yaglom::runtime::tune
