@@ -187,6 +187,7 @@ int main(int argc, char **argv) {
   addGradcheck(app, action);
   addEmulate(app, action);
   addCache(app, action);
+  addExport(app, action);
   if (const int code = parse(app, argc, argv); code != kSuccess || !action)
     return code;
   onWarning([](const std::string &text) { printError("warning: " + text); });
