@@ -183,7 +183,7 @@ typedef struct NAME_sum {
     nothing: gradients of inputs are then 0. `error` may be null. */
 int NAME_backward_words(const NAME_inputs *inputs, const NAME_parameters *parameters, const NAME_const_tensor *grad_O,
                         const NAME_gradients *gradients, void *scratch, NAME_error *error,
-                        int64_t words[NAME_BACKWARD_WORDS], NAME_sum sums[]);
+                        int64_t words[NAME_BACKWARD_WORDS], NAME_sum *sums);
 )";
 
 constexpr const char *kEnd = R"(

@@ -3,14 +3,7 @@
 # SPDX-License-Identifier: Apache-2.0
 cmake_policy(VERSION 3.25)
 
-function(run)
-  execute_process(COMMAND ${ARGN} RESULT_VARIABLE result OUTPUT_VARIABLE output ERROR_VARIABLE output)
-  if(NOT result EQUAL 0)
-    list(JOIN ARGN " " command)
-    message(FATAL_ERROR "failed (${result}): ${command}\n${output}")
-  endif()
-  set(output "${output}" PARENT_SCOPE)
-endfunction()
+include("${CMAKE_CURRENT_LIST_DIR}/Run.cmake")
 
 set(exports "${SCRATCH}/exports")
 set(ENV{YAGLOM_CACHE_DIR} "${exports}/cache") # the same kernel twice is compiled once
