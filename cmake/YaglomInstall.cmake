@@ -20,6 +20,7 @@ function(yaglom_shared_library)
     "${PROJECT_SOURCE_DIR}/include/yaglom/compile.h"
     "${PROJECT_SOURCE_DIR}/include/yaglom/device.h"
     "${PROJECT_SOURCE_DIR}/include/yaglom/dlpack.h"
+    "${PROJECT_SOURCE_DIR}/include/yaglom/export.h"
     "${PROJECT_SOURCE_DIR}/include/yaglom/kernel.h"
     "${PROJECT_SOURCE_DIR}/include/yaglom/result.h"
     "${PROJECT_SOURCE_DIR}/include/yaglom/safetensors.h"

@@ -102,8 +102,8 @@ std::string machineIdentity(const std::string &target) {
   return machine ? describe(*machine) : target;
 }
 
-Result<Program> build(const Instance &instance, const CompileOptions &options) {
-  Compilation compilation(instance, options);
+Result<Program> build(const Instance &instance, const CompileOptions &options, const Linkage *linkage) {
+  Compilation compilation(instance, options, linkage);
   if (auto done = compilation.lower(Stage::Scan); !done)
     return done.error();
   Program program;
@@ -117,9 +117,9 @@ Result<Program> build(const Instance &instance, const CompileOptions &options) {
   if (auto done = compilation.tile(); !done)
     return done.error();
   llvm::SmallVector<std::pair<Entry *, std::string>> entries{{&program.forward, kForward.str()}};
-  if (program.stateElements)
+  if (program.stateElements && !linkage)
     entries.push_back({&program.advance, "advance"});
-  for (size_t i = 0; i < program.draws.size(); ++i)
+  for (size_t i = 0; i < program.draws.size() && !linkage; ++i)
     entries.push_back({&program.draws[i], fmt::format("draw{}", i)});
   auto code = compilation.generate(entries, program.scratchBytes);
   if (!code)
@@ -144,8 +144,9 @@ static void describeGradient(GradientEntry &entry, func::FuncOp function, const 
     entry.kept.push_back({member.offset, member.type.getNumElements()});
 }
 
-Result<BackwardProgram> buildBackward(const Instance &instance, const CompileOptions &options, Keeps keeps) {
-  Compilation compilation(instance, options);
+Result<BackwardProgram> buildBackward(const Instance &instance, const CompileOptions &options, Keeps keeps,
+                                      const Linkage *linkage) {
+  Compilation compilation(instance, options, linkage);
   if (auto done = compilation.lower(Stage::Scan); !done)
     return done.error();
   if (auto done = compilation.differentiate(keeps); !done)
@@ -161,8 +162,9 @@ Result<BackwardProgram> buildBackward(const Instance &instance, const CompileOpt
   if (auto done = compilation.tile(); !done)
     return done.error();
   llvm::SmallVector<std::pair<Entry *, std::string>> entries{{&program.backward, kBackward.str()}};
-  for (auto [i, entry] : llvm::enumerate(program.draws))
-    entries.push_back({&entry, nameOf(i)});
+  if (!linkage)
+    for (auto [i, entry] : llvm::enumerate(program.draws))
+      entries.push_back({&entry, nameOf(i)});
   auto code = compilation.generate(entries, program.scratchBytes);
   if (!code)
     return code.error();

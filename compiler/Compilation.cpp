@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "compiler/Compilation.h"
 
+#include "compiler/Linkage.h"
 #include "compiler/Pipeline.h"
 #include "compiler/formula/Emit.h"
 #include "compiler/targets/cpu/Codegen.h"
@@ -24,8 +25,8 @@ using namespace mlir;
 
 namespace yaglom::compiler {
 
-Compilation::Compilation(const Instance &instance, const CompileOptions &options)
-    : instance(instance), options(options), context(MLIRContext::Threading::DISABLED),
+Compilation::Compilation(const Instance &instance, const CompileOptions &options, const Linkage *linkage)
+    : instance(instance), options(options), linkage(linkage), context(MLIRContext::Threading::DISABLED),
       handler(&context, [this](Diagnostic &diagnostic) {
         messages += diagnostic.str() + "\n";
         return success();
@@ -200,11 +201,13 @@ Result<Code> Compilation::generateObject(llvm::ArrayRef<std::pair<Entry *, std::
     return llvmModule.error();
   auto bytes = (*module)->getAttrOfType<IntegerAttr>("phi.scratch_bytes");
   scratchBytes = bytes ? bytes.getInt() : 0;
+  if (linkage)
+    applyLinkage(**llvmModule, entries, *linkage);
   auto object = cpu::emitObject(**llvmModule, *machine);
   if (!object)
     return object.error();
   for (auto &[entry, name] : entries)
-    entry->symbol = name;
+    entry->symbol = prefix() + name;
   return Code{"", (*object)->getBuffer().str(), nullptr};
 }
 
@@ -217,6 +220,8 @@ Result<Code> Compilation::generatePtx(llvm::ArrayRef<std::pair<Entry *, std::str
   auto llvmModule = toGpuLlvm(*device);
   if (!llvmModule)
     return llvmModule.error();
+  if (linkage)
+    applyLinkage(**llvmModule, entries, *linkage);
   auto ptx = nvgpu::emitPtx(**llvmModule, *device);
   if (!ptx)
     return ptx.error();
@@ -225,7 +230,7 @@ Result<Code> Compilation::generatePtx(llvm::ArrayRef<std::pair<Entry *, std::str
     if (!function)
       return internal("ptx");
     auto bytes = [&](llvm::StringRef attr) { return function->getAttrOfType<IntegerAttr>(attr).getInt(); };
-    entry->gpu = {nullptr, name, device->threads, bytes(nvgpu::KernelAbi::kSharedBytes),
+    entry->gpu = {nullptr, prefix() + name, device->threads, bytes(nvgpu::KernelAbi::kSharedBytes),
                   bytes(nvgpu::KernelAbi::kScratchBytes)};
   }
   return Code{architecture, std::move(*ptx), nullptr};

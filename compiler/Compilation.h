@@ -20,7 +20,7 @@ namespace yaglom::compiler {
 /// One compilation: a context of its own, so that compilations in several threads share nothing.
 class Compilation {
 public:
-  Compilation(const Instance &instance, const CompileOptions &options);
+  Compilation(const Instance &instance, const CompileOptions &options, const Linkage *linkage = nullptr);
 
   void emit();
   /// Of tiles, states and sums.
@@ -35,12 +35,14 @@ public:
   Result<Code> generate(llvm::ArrayRef<std::pair<Entry *, std::string>> entries, int64_t &scratchBytes);
   Result<Code> generateObject(llvm::ArrayRef<std::pair<Entry *, std::string>> entries, int64_t &scratchBytes);
   Result<Code> generatePtx(llvm::ArrayRef<std::pair<Entry *, std::string>> entries, const std::string &architecture);
+  std::string prefix() const { return linkage ? linkage->prefix : std::string(); }
   Result<std::string> emitCode(Stage stage);
   std::string print();
   Error internal(const char *stage);
 
   const Instance &instance;
   const CompileOptions &options;
+  const Linkage *const linkage; ///< null: code for this process
   Schedule schedule;
   mlir::MLIRContext context;
   mlir::ScopedDiagnosticHandler handler;

@@ -149,12 +149,19 @@ std::string machineIdentity(const std::string &target);
 /// Program::logScales without compiling further; empty where the compiler refuses the attention.
 std::vector<LogScales> findLogScales(const Instance &instance, const CompileOptions &options);
 
+/// For code that leaves this process: forward and backward functions alone, named "<prefix>forward" and "<prefix>backward".
+struct Linkage {
+  std::string prefix;
+  std::string writer; ///< stands in the object file's comments
+};
+
 /// Compiles for the target of the options. The Error is ours (a bug, with a reproducer) or names an unsupported target.
-Result<Program> build(const Instance &instance, const CompileOptions &options);
+Result<Program> build(const Instance &instance, const CompileOptions &options, const Linkage *linkage = nullptr);
 
 /// Compiles the gradients; that of the attention from the states that a forward launch kept, unless `keeps` is Nothing.
 /// The Error names what cannot be differentiated, or is ours.
-Result<BackwardProgram> buildBackward(const Instance &instance, const CompileOptions &options, Keeps keeps);
+Result<BackwardProgram> buildBackward(const Instance &instance, const CompileOptions &options, Keeps keeps,
+                                      const Linkage *linkage = nullptr);
 
 /// Compiles the gradient of one of the losses, `index` in Instance::losses.
 Result<LossProgram> buildLossGradient(const Instance &instance, std::size_t index, const CompileOptions &options);

@@ -7,8 +7,6 @@
 namespace yaglom::runtime {
 namespace {
 
-constexpr int64_t kThreads = 256;
-
 /// The parameters of a kernel.
 enum Word : int { Sums, Items, Elements, Kept, Heads, Batch, Adds, kWords };
 
@@ -103,7 +101,7 @@ DONE:
 std::string sumKernelsPtx() {
   std::string text = ".version 7.0\n.target sm_80\n.address_size 64\n";
   for (const Element &element : kElements)
-    text += fmt::format(fmt::runtime(kKernel), fmt::arg("name", element.name), fmt::arg("threads", kThreads),
+    text += fmt::format(fmt::runtime(kKernel), fmt::arg("name", element.name), fmt::arg("threads", kSumThreads),
                         fmt::arg("bytes", element.bytes), fmt::arg("load", element.load),
                         fmt::arg("store", element.store), fmt::arg("round", element.round));
   return text;
@@ -113,8 +111,8 @@ void sumItems(const GpuDevice &device, const ItemSum &sum, GpuSession &session) 
   const int64_t kept = sum.shared ? 1 : sum.heads, count = kept * sum.elements;
   if (count == 0)
     return;
-  const compiler::GpuKernel kernel{device.sums(), fmt::format("sum_{}", toText(sum.dtype)), kThreads};
-  GpuWork work{&kernel, (count + kThreads - 1) / kThreads, std::vector<int64_t>(kWords), {}};
+  const compiler::GpuKernel kernel{device.sums(), fmt::format("sum_{}", toText(sum.dtype)), kSumThreads};
+  GpuWork work{&kernel, (count + kSumThreads - 1) / kSumThreads, std::vector<int64_t>(kWords), {}};
   work.words[Elements] = sum.elements;
   work.words[Kept] = kept;
   work.words[Heads] = sum.heads;

@@ -6,6 +6,9 @@
 
 namespace yaglom::runtime {
 
+/// Threads of a block, each of which has one sum.
+inline constexpr int64_t kSumThreads = 256;
+
 /// PTX for sm_80 and newer with one kernel for each element type.
 std::string sumKernelsPtx();
 

@@ -186,6 +186,7 @@ int main(int argc, char **argv) {
   addEmulate(app, action);
   addCache(app, action);
   addTune(app, action);
+  addExport(app, action);
   if (const int code = parse(app, argc, argv); code != kSuccess || !action)
     return code;
   onWarning([](const std::string &text) { printError("warning: " + text); });

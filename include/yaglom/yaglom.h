@@ -7,6 +7,7 @@
 #include "yaglom/compile.h"
 #include "yaglom/device.h"
 #include "yaglom/dlpack.h"
+#include "yaglom/export.h"
 #include "yaglom/kernel.h"
 #include "yaglom/result.h"
 #include "yaglom/safetensors.h"

@@ -1,14 +1,7 @@
 # Installs the build into a scratch folder, then configures, builds and runs downstream/ against it with MLIR and LLVM hidden
 # from find_package. The installed command line tool must start as well.
 # SPDX-License-Identifier: Apache-2.0
-function(run)
-  execute_process(COMMAND ${ARGN} RESULT_VARIABLE result OUTPUT_VARIABLE output ERROR_VARIABLE output)
-  if(NOT result EQUAL 0)
-    list(JOIN ARGN " " command)
-    message(FATAL_ERROR "failed (${result}): ${command}\n${output}")
-  endif()
-  set(output "${output}" PARENT_SCOPE)
-endfunction()
+include("${CMAKE_CURRENT_LIST_DIR}/Run.cmake")
 
 set(prefix "${SCRATCH}/prefix")
 file(REMOVE_RECURSE "${prefix}" "${SCRATCH}/downstream")
