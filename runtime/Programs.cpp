@@ -5,6 +5,7 @@
 #include "compiler/Artifact.h"
 #include "runtime/cache/Identity.h"
 #include "runtime/cache/Settings.h"
+#include "support/Debugging.h"
 #include "yaglom/spec.h"
 
 #include <fmt/format.h>
@@ -58,15 +59,20 @@ cache::Key programKey(std::string_view kind, const Spec &spec, const Instance &i
   std::string what = fmt::format("{}, {} {}", instance.attention->id.name, options.target.name(), toText(options.dtype));
   for (const auto &[name, value] : instance.dims)
     what += fmt::format(", {}={}", name, value);
+  const char *const lines = Profile::ofEnvironment().needsLines() ? "\nlines: table" : "";
   // One line each, and the spec last, whose lines are its own.
   return {kind, what,
-          fmt::format("build: {}\nmachine: {}\nchunk: {}\n{}", cache::buildIdentity(),
-                      compiler::machineIdentity(options.target.name()), options.chunk, spec.print())};
+          fmt::format("build: {}\nmachine: {}\nchunk: {}{}\n{}", cache::buildIdentity(),
+                      compiler::machineIdentity(options.target.name()), options.chunk, lines, spec.print())};
 }
 
 template <typename P>
 Result<std::shared_ptr<const P>> obtain(const cache::Key &key, const std::function<Result<P>()> &build) {
   using Value = std::shared_ptr<const P>;
+  if (dumpFolder()) { // what comes from disk goes through no stage
+    Result<P> program = build();
+    return program ? compiler::load(std::move(*program)) : program.error();
+  }
   return through<Value>(
       key,
       [](std::string_view bytes) -> std::optional<Value> {
