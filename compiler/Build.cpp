@@ -103,7 +103,7 @@ std::string machineIdentity(const std::string &target) {
 }
 
 Result<Program> build(const Instance &instance, const CompileOptions &options, const Linkage *linkage) {
-  Compilation compilation(instance, options, linkage);
+  Compilation compilation(instance, options, "forward", linkage);
   if (auto done = compilation.lower(Stage::Scan); !done)
     return done.error();
   Program program;
@@ -144,9 +144,13 @@ static void describeGradient(GradientEntry &entry, func::FuncOp function, const 
     entry.kept.push_back({member.offset, member.type.getNumElements()});
 }
 
+static llvm::StringRef backwardName(Keeps keeps) {
+  return keeps == Keeps::Nothing ? "backward" : "backward-from-residual";
+}
+
 Result<BackwardProgram> buildBackward(const Instance &instance, const CompileOptions &options, Keeps keeps,
                                       const Linkage *linkage) {
-  Compilation compilation(instance, options, linkage);
+  Compilation compilation(instance, options, backwardName(keeps), linkage);
   if (auto done = compilation.lower(Stage::Scan); !done)
     return done.error();
   if (auto done = compilation.differentiate(keeps); !done)
@@ -173,8 +177,8 @@ Result<BackwardProgram> buildBackward(const Instance &instance, const CompileOpt
 }
 
 Result<LossProgram> buildLossGradient(const Instance &instance, std::size_t index, const CompileOptions &options) {
-  Compilation compilation(instance, options);
   const LossInfo &loss = instance.losses[index];
+  Compilation compilation(instance, options, "loss-" + loss.name);
   compilation.module = emitLoss(compilation.context, instance, loss, compilation.element());
   for (auto stage : {buildSimplify, buildScan})
     if (auto done = compilation.run(stage, "loss"); !done)
@@ -194,16 +198,21 @@ Result<LossProgram> buildLossGradient(const Instance &instance, std::size_t inde
 }
 
 std::vector<LogScales> findLogScales(const Instance &instance, const CompileOptions &options) {
-  Compilation compilation(instance, options);
+  Compilation compilation(instance, options, "forward");
   Program program;
   if (compilation.lower(Stage::Scan))
     describeState(program, *compilation.module);
   return program.logScales;
 }
 
-Result<std::string> emitText(const Instance &instance, Stage stage, const CompileOptions &options, Pass pass) {
+static llvm::StringRef emittedName(Pass pass) {
+  return pass == Pass::Forward ? "forward" : backwardName(pass == Pass::Backward ? Keeps::Nothing : Keeps::Segments);
+}
+
+Result<std::string> emitText(const Instance &instance, Stage stage, const CompileOptions &options, Pass pass,
+                             bool locations) {
   const bool backward = pass != Pass::Forward;
-  Compilation compilation(instance, options);
+  Compilation compilation(instance, options, emittedName(pass), nullptr, locations ? Lines::Comments : Lines::None);
   if (auto done = compilation.lower(backward && stage != Stage::Formula ? Stage::Scan : stage); !done)
     return done.error();
   if (backward && stage != Stage::Formula) {

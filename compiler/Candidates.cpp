@@ -48,7 +48,7 @@ static Traits traitsOf(Compilation &compilation, Pass pass) {
 
 Result<CandidateSpace> CandidateSpace::make(const Instance &instance, const CompileOptions &options, Pass pass,
                                             bool isSplit) {
-  Compilation compilation(instance, options);
+  Compilation compilation(instance, options, "candidates");
   if (auto done = compilation.lower(Stage::Scan); !done)
     return done.error();
   Traits traits = traitsOf(compilation, pass);

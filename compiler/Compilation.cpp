@@ -3,21 +3,27 @@
 #include "compiler/Compilation.h"
 
 #include "compiler/Linkage.h"
+#include "compiler/Locations.h"
 #include "compiler/Pipeline.h"
+#include "compiler/Reproducer.h"
+#include "compiler/Symbols.h"
 #include "compiler/formula/Emit.h"
 #include "compiler/targets/cpu/Codegen.h"
 #include "compiler/targets/nvgpu/Codegen.h"
 #include "compiler/targets/nvgpu/KernelAbi.h"
 #include "dialect/Phi.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Dialect/LLVMIR/Transforms/Passes.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/Dialect/UB/IR/UBOps.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
+#include "support/Debugging.h"
 #include "llvm/IR/Module.h"
 #include "llvm/Support/MemoryBuffer.h"
+#include "llvm/Transforms/Utils/Cloning.h"
 
 #include <fmt/core.h>
 
@@ -25,12 +31,26 @@ using namespace mlir;
 
 namespace yaglom::compiler {
 
-Compilation::Compilation(const Instance &instance, const CompileOptions &options, const Linkage *linkage)
-    : instance(instance), options(options), linkage(linkage), context(MLIRContext::Threading::DISABLED),
-      handler(&context, [this](Diagnostic &diagnostic) {
-        messages += diagnostic.str() + "\n";
-        return success();
-      }) {
+/// "performer.forward.host.f32.d64-e64-m64"
+static std::string programName(const Instance &instance, const CompileOptions &options, llvm::StringRef program) {
+  std::string name = fmt::format("{}.{}.{}.{}.", instance.attention->id.name, program.str(), options.target.name(),
+                                 toText(options.dtype));
+  for (const auto &[dim, value] : instance.dims)
+    name += fmt::format("{}{}{}", name.back() == '.' ? "" : "-", dim, value);
+  return name;
+}
+
+Lines Compilation::linesOfEnvironment() { return Profile::ofEnvironment().needsLines() ? Lines::Table : Lines::None; }
+
+Compilation::Compilation(const Instance &instance, const CompileOptions &options, llvm::StringRef program,
+                         const Linkage *linkage, Lines lines)
+    : instance(instance), options(options), linkage(linkage), lines(lines), context(MLIRContext::Threading::DISABLED),
+      handler(&context,
+              [this](Diagnostic &diagnostic) {
+                messages += diagnostic.str() + "\n";
+                return success();
+              }),
+      dump(programName(instance, options, program)) {
   context
       .loadDialect<arith::ArithDialect, func::FuncDialect, linalg::LinalgDialect, LLVM::LLVMDialect, math::MathDialect,
                    scf::SCFDialect, tensor::TensorDialect, ub::UBDialect, vector::VectorDialect, phi::PhiDialect>();
@@ -58,16 +78,14 @@ void Compilation::emit() {
     take(emitDraw(context, instance, draw, type), fmt::format("draw{}", i));
 }
 
-static std::string printLlvm(const llvm::Module &module) {
-  std::string text;
-  llvm::raw_string_ostream os(text);
-  module.print(os, nullptr);
-  return text;
-}
-
-Error Compilation::internal(const char *stage) {
-  return Error(fmt::format("internal error in stage '{}' of attention '{}': please report it with this text\n{}{}",
-                           stage, instance.attention->id.name, messages, module ? print() : std::string()));
+Error Compilation::internal(llvm::StringRef stage, llvm::StringRef reproducer, llvm::StringRef extension) {
+  const std::string &attention = instance.attention->id.name;
+  const Result<std::string> file = writeReproducer(attention + "-" + stage.str(), extension, reproducer);
+  const std::string what =
+      file ? fmt::format("please report it with the file '{}', which replays it", *file)
+           : fmt::format("please report it with this text ({})\n{}", file.error().what(), reproducer.str());
+  return Error(fmt::format("internal error in stage '{}' of attention '{}': {}{}{}", stage.str(), attention, messages,
+                           messages.empty() ? "" : "  ", what));
 }
 
 Result<void> Compilation::run(llvm::function_ref<void(OpPassManager &)> build, const char *stage) {
@@ -76,13 +94,18 @@ Result<void> Compilation::run(llvm::function_ref<void(OpPassManager &)> build, c
   passes.enableVerifier(false);
 #endif
   build(passes);
+  const OwningOpRef<ModuleOp> before = module->clone();
   if (failed(passes.run(*module)))
-    return internal(stage);
+    return internal(stage, reproducerText(*before, passes));
+  if (dump.isOn())
+    dump.write(stage, "mlir", printModule(*module, /*locations=*/true));
   return {};
 }
 
 Result<void> Compilation::lower(Stage until) {
   emit();
+  if (dump.isOn())
+    dump.write("formula", "mlir", printModule(*module, /*locations=*/true));
   if (until == Stage::Formula)
     return {};
   if (auto done = run(buildSimplify, "simplify"); !done)
@@ -150,23 +173,33 @@ Result<void> Compilation::differentiate(Keeps keeps) {
   return {};
 }
 
-std::string Compilation::print() {
-  std::string text;
-  llvm::raw_string_ostream os(text);
-  module->print(os);
-  return text;
+std::string Compilation::print() { return printModule(*module, lines == Lines::Comments); }
+
+Result<std::unique_ptr<llvm::Module>>
+Compilation::toLlvm(llvm::function_ref<void(OpPassManager &)> build, const char *stage,
+                    void (*buildDialect)(OpPassManager &),
+                    llvm::function_ref<std::unique_ptr<llvm::Module>()> translate) {
+  if (auto done = run(build, stage); !done)
+    return done.error();
+  auto toDialect = [&](OpPassManager &passes) {
+    buildDialect(passes);
+    if (lines != Lines::None)
+      passes.addPass(LLVM::createDIScopeForLLVMFuncOpPass(
+          {lines == Lines::Table ? LLVM::DIEmissionKind::LineTablesOnly : LLVM::DIEmissionKind::DebugDirectivesOnly}));
+  };
+  if (auto done = run(toDialect, "llvm-dialect"); !done)
+    return done.error();
+  std::unique_ptr<llvm::Module> result = translate();
+  if (!result)
+    return internal("llvm", printModule(*module, /*locations=*/true));
+  if (dump.isOn())
+    dump.write("llvm", "ll", printModule(*result, lines != Lines::None));
+  return result;
 }
 
 Result<std::unique_ptr<llvm::Module>> Compilation::toLlvm(const cpu::Machine &machine) {
-  auto build = [&](OpPassManager &passes) { buildCpu(passes, options.target.name(), options.schedule); };
-  if (auto done = run(build, "cpu"); !done)
-    return done.error();
-  if (failed(cpu::convertToLlvmDialect(*module)))
-    return internal("llvm dialect");
-  std::unique_ptr<llvm::Module> result = cpu::translateToLlvm(*module, llvmContext, machine);
-  if (!result)
-    return internal("llvm");
-  return result;
+  return toLlvm([&](OpPassManager &passes) { buildCpu(passes, options.target.name(), options.schedule); }, "cpu",
+                cpu::buildLlvmDialect, [&] { return cpu::translateToLlvm(*module, llvmContext, machine); });
 }
 
 Result<std::unique_ptr<llvm::Module>> Compilation::toGpuLlvm(const nvgpu::Device &device) {
@@ -174,14 +207,8 @@ Result<std::unique_ptr<llvm::Module>> Compilation::toGpuLlvm(const nvgpu::Device
     buildGpu(passes, device.architecture, options.dtype == DType::f64 ? "f32" : toText(options.dtype),
              options.schedule);
   };
-  if (auto done = run(build, "gpu"); !done)
-    return done.error();
-  if (failed(nvgpu::convertToLlvmDialect(*module)))
-    return internal("llvm dialect");
-  std::unique_ptr<llvm::Module> result = nvgpu::translateToLlvm(*module, llvmContext, device);
-  if (!result)
-    return internal("llvm");
-  return result;
+  return toLlvm(build, "gpu", nvgpu::buildLlvmDialect,
+                [&] { return nvgpu::translateToLlvm(*module, llvmContext, device); });
 }
 
 /// Code of the tile programs for the target; the entries get these names in it.
@@ -203,11 +230,17 @@ Result<Code> Compilation::generateObject(llvm::ArrayRef<std::pair<Entry *, std::
   scratchBytes = bytes ? bytes.getInt() : 0;
   if (linkage)
     applyLinkage(**llvmModule, entries, *linkage);
+  for (auto &[entry, name] : entries) {
+    entry->symbol = linkage ? prefix() + name : hostSymbol(instance.attention->id.name, name);
+    if (!linkage)
+      (*llvmModule)->getFunction(name)->setName(entry->symbol);
+  }
+  if (dump.isOn()) // of a copy: code generation rewrites the module
+    if (auto text = cpu::emitAssembly(*llvm::CloneModule(**llvmModule), *machine))
+      dump.write("asm", "s", *text);
   auto object = cpu::emitObject(**llvmModule, *machine);
   if (!object)
     return object.error();
-  for (auto &[entry, name] : entries)
-    entry->symbol = prefix() + name;
   return Code{"", (*object)->getBuffer().str(), nullptr};
 }
 
@@ -225,10 +258,11 @@ Result<Code> Compilation::generatePtx(llvm::ArrayRef<std::pair<Entry *, std::str
   auto ptx = nvgpu::emitPtx(**llvmModule, *device);
   if (!ptx)
     return ptx.error();
+  dump.write("ptx", "ptx", *ptx);
   for (auto &[entry, name] : entries) {
     Operation *function = module->lookupSymbol(name);
     if (!function)
-      return internal("ptx");
+      return internal("ptx", print());
     auto bytes = [&](llvm::StringRef attr) { return function->getAttrOfType<IntegerAttr>(attr).getInt(); };
     entry->gpu = {nullptr, prefix() + name, device->threads, bytes(nvgpu::KernelAbi::kSharedBytes),
                   bytes(nvgpu::KernelAbi::kScratchBytes)};
@@ -241,12 +275,16 @@ Result<std::string> Compilation::emitCode(Stage stage) {
   auto architecture = gpuArchitecture(options.target.name());
   if (stage == (architecture ? Stage::Asm : Stage::Ptx))
     return Error(fmt::format("target '{}' has no stage '{}'", options.target.name(), architecture ? "asm" : "ptx"));
+  const bool comments = lines == Lines::Comments;
   if (!architecture) {
     Result<cpu::Machine> machine = cpu::Machine::named(options.target.name());
     auto llvmModule = machine ? toLlvm(*machine) : machine.error();
     if (!llvmModule)
       return llvmModule.error();
-    return stage == Stage::Llvm ? printLlvm(**llvmModule) : cpu::emitAssembly(**llvmModule, *machine);
+    if (stage == Stage::Llvm)
+      return printModule(**llvmModule, comments);
+    auto text = cpu::emitAssembly(**llvmModule, *machine);
+    return text && comments ? placesAsComments(*text, "#") : text;
   }
   Result<nvgpu::Device> device = nvgpu::Device::named(*architecture);
   if (device)
@@ -254,7 +292,10 @@ Result<std::string> Compilation::emitCode(Stage stage) {
   auto llvmModule = device ? toGpuLlvm(*device) : device.error();
   if (!llvmModule)
     return llvmModule.error();
-  return stage == Stage::Llvm ? printLlvm(**llvmModule) : nvgpu::emitPtx(**llvmModule, *device);
+  if (stage == Stage::Llvm)
+    return printModule(**llvmModule, comments);
+  auto text = nvgpu::emitPtx(**llvmModule, *device);
+  return text && comments ? placesAsComments(*text, "//") : text;
 }
 
 } // namespace yaglom::compiler

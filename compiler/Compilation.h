@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include "compiler/Dump.h"
 #include "compiler/Program.h"
 #include "compiler/targets/cpu/Machine.h"
 #include "compiler/targets/nvgpu/Device.h"
@@ -17,10 +18,22 @@
 
 namespace yaglom::compiler {
 
+/// Whether LLVM's code has a table of the lines of the spec.
+enum class Lines {
+  None,
+  Comments, ///< in text alone
+  Table,    ///< in object files, for debuggers
+};
+
 /// One compilation: a context of its own, so that compilations in several threads share nothing.
 class Compilation {
 public:
-  Compilation(const Instance &instance, const CompileOptions &options, const Linkage *linkage = nullptr);
+  /// `program` is what is compiled of the attention, "forward": it names files.
+  Compilation(const Instance &instance, const CompileOptions &options, llvm::StringRef program,
+              const Linkage *linkage = nullptr, Lines lines = linesOfEnvironment());
+
+  /// What YAGLOM_PROFILE needs.
+  static Lines linesOfEnvironment();
 
   void emit();
   /// Of tiles, states and sums.
@@ -38,17 +51,26 @@ public:
   std::string prefix() const { return linkage ? linkage->prefix : std::string(); }
   Result<std::string> emitCode(Stage stage);
   std::string print();
-  Error internal(const char *stage);
+  /// The Error of a bug of ours. It names the file that `reproducer`, what the stage was given, is written to.
+  Error internal(llvm::StringRef stage, llvm::StringRef reproducer, llvm::StringRef extension = "mlir");
 
   const Instance &instance;
   const CompileOptions &options;
   const Linkage *const linkage; ///< null: code for this process
+  const Lines lines;
   Schedule schedule;
   mlir::MLIRContext context;
   mlir::ScopedDiagnosticHandler handler;
   std::string messages;
   mlir::OwningOpRef<mlir::ModuleOp> module;
   llvm::LLVMContext llvmContext;
+  Dump dump;
+
+private:
+  /// From the target's loops to LLVM IR; `translate` does the last step.
+  Result<std::unique_ptr<llvm::Module>> toLlvm(llvm::function_ref<void(mlir::OpPassManager &)> build, const char *stage,
+                                               void (*buildDialect)(mlir::OpPassManager &),
+                                               llvm::function_ref<std::unique_ptr<llvm::Module>()> translate);
 };
 
 } // namespace yaglom::compiler

@@ -172,6 +172,8 @@ Result<std::shared_ptr<const BackwardProgram>> load(BackwardProgram program);
 Result<std::shared_ptr<const LossProgram>> load(LossProgram program);
 
 /// The program, or its gradient, as text after a stage (everything but Stage::Ast, which the front end prints).
-Result<std::string> emitText(const Instance &instance, Stage stage, const CompileOptions &options, Pass pass);
+/// `locations` adds where in the spec each operation comes from.
+Result<std::string> emitText(const Instance &instance, Stage stage, const CompileOptions &options, Pass pass,
+                             bool locations = false);
 
 } // namespace yaglom::compiler

@@ -5,6 +5,7 @@
 #include "compiler/Artifact.h"
 #include "runtime/cache/Identity.h"
 #include "runtime/cache/Settings.h"
+#include "support/Debugging.h"
 #include "yaglom/spec.h"
 
 #include <fmt/format.h>
@@ -62,10 +63,11 @@ cache::Key programKey(std::string_view kind, const Spec &spec, const Instance &i
   what.append(more.empty() ? "" : ", ").append(more);
   Schedule ofCode = options.schedule;
   ofCode.segments = 0; // of launches
+  const char *const lines = Profile::ofEnvironment().needsLines() ? "\nlines: table" : "";
   // One line each, and the spec last, whose lines are its own.
   return {kind, what,
-          fmt::format("build: {}\nmachine: {}\nschedule: {}\n{}", cache::buildIdentity(),
-                      compiler::machineIdentity(options.target.name()), ofCode.toText(), spec.print())};
+          fmt::format("build: {}\nmachine: {}\nschedule: {}{}\n{}", cache::buildIdentity(),
+                      compiler::machineIdentity(options.target.name()), ofCode.toText(), lines, spec.print())};
 }
 
 std::string_view backwardKind(compiler::Keeps keeps) {
@@ -75,6 +77,10 @@ std::string_view backwardKind(compiler::Keeps keeps) {
 template <typename P>
 Result<std::shared_ptr<const P>> obtain(const cache::Key &key, const std::function<Result<P>()> &build) {
   using Value = std::shared_ptr<const P>;
+  if (dumpFolder()) { // what comes from disk goes through no stage
+    Result<P> program = build();
+    return program ? compiler::load(std::move(*program)) : program.error();
+  }
   return through<Value>(
       key,
       [](std::string_view bytes) -> std::optional<Value> {

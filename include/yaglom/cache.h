@@ -23,8 +23,8 @@ struct CacheSettings {
 /// For all of this process, from now on. Kernels that are compiled stay as they are.
 YAGLOM_API void setCache(CacheSettings settings);
 
-/// Told once for each cause, from the thread that met it: a cache folder that cannot be used, and why. The library itself
-/// prints nothing. Null: nobody is told.
+/// Told once for each cause, from the thread that met it: a folder (of the cache, of YAGLOM_DUMP) or a setting of the
+/// environment that cannot be used, and why. The library itself prints nothing. Null: nobody is told.
 YAGLOM_API void onWarning(std::function<void(const std::string &)> handler);
 
 /// A folder with cached code. Every function may be called while other processes use the folder. What is no private file of

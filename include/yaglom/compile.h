@@ -53,8 +53,10 @@ YAGLOM_API Result<Kernel> compile(const Spec &spec, const std::string &attention
 /// Stages of `emit`, in the order of the pipeline.
 enum class Stage { Ast, Formula, Scan, Tile, Llvm, Asm, Ptx };
 
-/// The program after a stage, as text.
+/// The program after a stage, as text. With `locations` a comment says where in the spec each operation comes from, as far as
+/// it is known: `// performer.phi:12:9`.
 YAGLOM_API Result<std::string> emit(const Spec &spec, const std::string &attention, Stage stage,
-                                    const CompileOptions &options = {}, Pass pass = Pass::Forward);
+                                    const CompileOptions &options = {}, Pass pass = Pass::Forward,
+                                    bool locations = false);
 
 } // namespace yaglom

@@ -1,4 +1,4 @@
-// setCache(), onWarning() and CacheFolder: the public side of the cache on disk.
+// setCache() and CacheFolder: the public side of the cache on disk.
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/cache/Settings.h"
 
@@ -8,7 +8,6 @@
 
 #include <cstdlib>
 #include <mutex>
-#include <set>
 
 namespace yaglom {
 namespace runtime::cache {
@@ -17,8 +16,6 @@ namespace {
 struct State {
   std::mutex mutex;
   CacheSettings settings;
-  std::function<void(const std::string &)> handler;
-  std::set<std::string> told;
 };
 
 /// Never destroyed: threads may compile while the process exits.
@@ -81,17 +78,6 @@ int64_t maximumBytes() {
   return state().settings.maximumBytes;
 }
 
-void warn(const std::string &text) {
-  std::function<void(const std::string &)> handler;
-  {
-    const std::lock_guard lock(state().mutex);
-    if (!state().handler || !state().told.insert(text).second)
-      return;
-    handler = state().handler;
-  }
-  handler(text);
-}
-
 } // namespace runtime::cache
 
 using namespace runtime::cache;
@@ -99,12 +85,6 @@ using namespace runtime::cache;
 void setCache(CacheSettings settings) {
   const std::lock_guard lock(state().mutex);
   state().settings = std::move(settings);
-}
-
-void onWarning(std::function<void(const std::string &)> handler) {
-  const std::lock_guard lock(state().mutex);
-  state().handler = std::move(handler);
-  state().told.clear();
 }
 
 std::optional<CacheFolder> CacheFolder::ofThisProcess() {

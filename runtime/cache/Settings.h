@@ -1,8 +1,9 @@
-// The settings of this process: where code is kept, and who is told what goes wrong with that.
+// The settings of this process: where code is kept.
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
 #include "runtime/cache/Store.h"
+#include "support/Warning.h"
 
 #include <optional>
 #include <string>
@@ -13,7 +14,6 @@ namespace yaglom::runtime::cache {
 std::optional<Store> openStore();
 int64_t maximumBytes();
 
-/// Hands a warning to the user's handler, each text once.
-void warn(const std::string &text);
+using yaglom::warn;
 
 } // namespace yaglom::runtime::cache

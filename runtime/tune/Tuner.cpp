@@ -93,8 +93,8 @@ Kernel Tuner::kernelBy(const Schedule &schedule, const std::string &artifact,
     program = compiler::load(compiler::fromArtifact<compiler::Program>(artifact).value()).value();
   else if (!artifact.empty())
     preset.backward = compiler::load(compiler::fromArtifact<compiler::BackwardProgram>(artifact).value()).value();
-  return Kernel(std::make_shared<const Kernel::Impl>(
-      Kernel::Impl{makeCompiled(compiled.spec, compiled.instance, optionsBy(schedule), program, device, preset).value(), 0}));
+  return Kernel(std::make_shared<const Kernel::Impl>(Kernel::Impl{
+      makeCompiled(compiled.spec, compiled.instance, optionsBy(schedule), program, device, preset).value(), 0}));
 }
 
 /// What was measured before.

@@ -5,7 +5,6 @@
 
 #include <nlohmann/json.hpp>
 
-#include <cstdlib>
 #include <filesystem>
 #include <thread>
 #include <vector>
@@ -19,8 +18,7 @@ bool contains(const std::string &text, const std::string &part) { return text.fi
 /// A cache folder of its own for one test.
 class CacheFolder {
 public:
-  explicit CacheFolder(const std::string &name) : path(temporary(name)) { setenv("YAGLOM_CACHE_DIR", path.c_str(), 1); }
-  ~CacheFolder() { setenv("YAGLOM_CACHE_DIR", "", 1); }
+  explicit CacheFolder(const std::string &name) : path(temporary(name)), variable("YAGLOM_CACHE_DIR", path) {}
 
   std::vector<nlohmann::json> list() const {
     std::vector<nlohmann::json> entries;
@@ -31,6 +29,9 @@ public:
   }
 
   const std::string path;
+
+private:
+  const Variable variable;
 };
 
 std::vector<std::string> bench(const std::string &width = "4") {
@@ -121,7 +122,7 @@ TEST_CASE("a folder that others may write to is not used, and that is said once"
 }
 
 TEST_CASE("an empty YAGLOM_CACHE_DIR means no folder") {
-  setenv("YAGLOM_CACHE_DIR", "", 1);
+  const Variable none("YAGLOM_CACHE_DIR", "");
   const Outcome outcome = tool({"cache", "list"});
   CHECK(outcome.code == 1);
   CHECK(outcome.err ==

@@ -41,8 +41,9 @@ void redirect(const std::string &path, int descriptor) {
 
 } // namespace
 
-static pid_t start(const std::vector<std::string> &arguments, const std::string &out, const std::string &err) {
-  std::vector<char *> words{const_cast<char *>("yaglom")};
+static pid_t start(const std::string &program, const std::vector<std::string> &arguments, const std::string &out,
+                   const std::string &err) {
+  std::vector<char *> words{const_cast<char *>(program.c_str())};
   for (const std::string &argument : arguments)
     words.push_back(const_cast<char *>(argument.c_str()));
   words.push_back(nullptr);
@@ -51,24 +52,51 @@ static pid_t start(const std::vector<std::string> &arguments, const std::string 
     redirect(out, STDOUT_FILENO);
     redirect(err, STDERR_FILENO);
     if (chdir(kFolder) == 0)
-      execv(YAGLOM_TOOL, words.data());
+      execvp(program.c_str(), words.data());
     _exit(127);
   }
   return child;
 }
 
-Outcome tool(const std::vector<std::string> &arguments) {
+Outcome tool(const std::vector<std::string> &arguments) { return command(YAGLOM_TOOL, arguments); }
+
+Outcome command(const std::string &program, const std::vector<std::string> &arguments) {
   const std::string out = temporary("stdout"), err = temporary("stderr");
-  const int code = exitCode(start(arguments, out, err));
-  return {code, readFile(out), readFile(err)};
+  const pid_t child = start(program, arguments, out, err);
+  const int code = exitCode(child);
+  return {code, readFile(out), readFile(err), child};
 }
 
-pid_t startTool(const std::vector<std::string> &arguments) { return start(arguments, "/dev/null", "/dev/null"); }
+pid_t startTool(const std::vector<std::string> &arguments) {
+  return start(YAGLOM_TOOL, arguments, "/dev/null", "/dev/null");
+}
 
 int exitCode(pid_t child) {
   int status = 0;
   waitpid(child, &status, 0);
   return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
+bool isInstalled(const std::string &program) {
+  const char *const path = std::getenv("PATH");
+  std::istringstream folders(path ? path : "");
+  for (std::string folder; std::getline(folders, folder, ':');)
+    if (access((folder + "/" + program).c_str(), X_OK) == 0)
+      return true;
+  return false;
+}
+
+Variable::Variable(const char *name, const std::string &value) : name(name) {
+  if (const char *const before = std::getenv(name))
+    old = before;
+  setenv(name, value.c_str(), 1);
+}
+
+Variable::~Variable() {
+  if (old)
+    setenv(name, old->c_str(), 1);
+  else
+    unsetenv(name);
 }
 
 std::string temporary(const std::string &name) {

@@ -33,6 +33,7 @@ static AffineMap mapOf(linalg::ContractOp op, unsigned operand) { return op.getI
 
 void ClusterEmitter::emitProducts(llvm::ArrayRef<linalg::ContractOp> group) {
   linalg::ContractOp first = group[0];
+  locate(first);
   int kDim = cluster.extents.size();
   AffineMap lhs = mapOf(first, 0);
   int64_t K = 0;

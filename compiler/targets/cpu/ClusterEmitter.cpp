@@ -162,6 +162,11 @@ int64_t ClusterEmitter::validLanes() const {
   return std::min(L, cluster.extents[laneDim] - at[laneDim].constant);
 }
 
+void ClusterEmitter::locate(Operation *op) {
+  loc = op->getLoc();
+  memory.setLocation(loc);
+}
+
 /// Reads come before writes: a place may be updated entry by entry.
 void ClusterEmitter::tile(llvm::MutableArrayRef<Sum> sums) {
   tiles.clear();
@@ -170,14 +175,17 @@ void ClusterEmitter::tile(llvm::MutableArrayRef<Sum> sums) {
   emitContractions();
   size_t next = 0;
   for (Operation *op : cluster.ops) {
+    locate(op);
     if (auto generic = dyn_cast<linalg::GenericOp>(op))
       tiles[generic.getResult(0)] = emitGeneric(generic);
     else if (isa<linalg::ReduceOp>(op))
       accumulate(sums[next++]);
   }
   for (Operation *op : cluster.ops)
-    if (Value result = op->getResult(0); !isa<linalg::ReduceOp>(op) && around.isStored(result))
+    if (Value result = op->getResult(0); !isa<linalg::ReduceOp>(op) && around.isStored(result)) {
+      locate(op);
       write(result, tiles[result]);
+    }
 }
 
 /// This tile's share of the lines that the next chunk will read: spread over the tiles, they hide behind arithmetic.

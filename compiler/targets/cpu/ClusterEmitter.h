@@ -57,6 +57,8 @@ private:
   void loop(int64_t begin, int64_t end, int64_t step, llvm::MutableArrayRef<Sum> sums,
             llvm::function_ref<void(Index)> body);
   void prefetch();
+  /// Where the ops that follow come from.
+  void locate(mlir::Operation *op);
   void tile(llvm::MutableArrayRef<Sum> sums);
 
   void emitContractions();

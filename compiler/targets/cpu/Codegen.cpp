@@ -32,9 +32,7 @@
 
 namespace yaglom::compiler::cpu {
 
-mlir::LogicalResult convertToLlvmDialect(mlir::ModuleOp module) {
-  mlir::PassManager passes(module.getContext(), mlir::ModuleOp::getOperationName());
-  passes.enableVerifier(false);
+void buildLlvmDialect(mlir::OpPassManager &passes) {
   passes.addPass(mlir::createSCFToControlFlowPass());
   mlir::ConvertVectorToLLVMPassOptions vector;
   vector.reassociateFPReductions = true;
@@ -45,7 +43,6 @@ mlir::LogicalResult convertToLlvmDialect(mlir::ModuleOp module) {
   passes.addPass(mlir::createConvertControlFlowToLLVMPass());
   passes.addPass(mlir::createUBToLLVMConversionPass());
   passes.addPass(mlir::createReconcileUnrealizedCastsPass());
-  return passes.run(module);
 }
 
 static std::unique_ptr<llvm::TargetMachine> makeTargetMachine(const Machine &machine, std::string &error) {

@@ -4,6 +4,7 @@
 
 #include "compiler/targets/cpu/Machine.h"
 #include "mlir/IR/BuiltinOps.h"
+#include "mlir/Pass/PassManager.h"
 
 #include <memory>
 #include <string>
@@ -16,8 +17,8 @@ class Module;
 
 namespace yaglom::compiler::cpu {
 
-/// Converts every op of `module` to the LLVM dialect.
-mlir::LogicalResult convertToLlvmDialect(mlir::ModuleOp module);
+/// Afterwards every op is of the LLVM dialect.
+void buildLlvmDialect(mlir::OpPassManager &passes);
 
 /// The optimised LLVM module for `machine`, its functions exported; null when the translation failed.
 std::unique_ptr<llvm::Module> translateToLlvm(mlir::ModuleOp module, llvm::LLVMContext &context,

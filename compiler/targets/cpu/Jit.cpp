@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "compiler/targets/cpu/Jit.h"
 
+#include "compiler/targets/cpu/Observers.h"
 #include "llvm/ExecutionEngine/Orc/LLJIT.h"
 #include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/TargetSelect.h"
@@ -31,6 +32,7 @@ Result<std::shared_ptr<LoadedCode>> LoadedCode::load(std::unique_ptr<llvm::Memor
   if (!process)
     return toError("cannot read this process's symbols", process.takeError());
   (*jit)->getMainJITDylib().addGenerator(std::move(*process));
+  addObservers(**jit, Profile::ofEnvironment());
   if (llvm::Error error = (*jit)->addObjectFile(std::move(object)))
     return toError("cannot load the code", std::move(error));
   return std::shared_ptr<LoadedCode>(new LoadedCode(std::make_unique<Impl>(Impl{std::move(*jit)})));

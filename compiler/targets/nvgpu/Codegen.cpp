@@ -34,10 +34,8 @@ void LLVMInitializeNVPTXAsmPrinter();
 
 namespace yaglom::compiler::nvgpu {
 
-mlir::LogicalResult convertToLlvmDialect(mlir::ModuleOp module) {
+void buildLlvmDialect(mlir::OpPassManager &passes) {
   constexpr unsigned kIndexBits = 32;
-  mlir::PassManager passes(module.getContext(), mlir::ModuleOp::getOperationName());
-  passes.enableVerifier(false);
   passes.addPass(mlir::createSCFToControlFlowPass());
   passes.addPass(mlir::createConvertVectorToLLVMPass());
   passes.addPass(mlir::createConvertMathToLLVMPass());
@@ -51,7 +49,6 @@ mlir::LogicalResult convertToLlvmDialect(mlir::ModuleOp module) {
   branches.indexBitwidth = kIndexBits;
   passes.addPass(mlir::createConvertControlFlowToLLVMPass(branches));
   passes.addPass(mlir::createReconcileUnrealizedCastsPass());
-  return passes.run(module);
 }
 
 static std::unique_ptr<llvm::TargetMachine> makeTargetMachine(const Device &device, std::string &error) {

@@ -4,6 +4,7 @@
 
 #include "compiler/targets/nvgpu/Device.h"
 #include "mlir/IR/BuiltinOps.h"
+#include "mlir/Pass/PassManager.h"
 #include "llvm/IR/Module.h"
 
 #include <memory>
@@ -11,8 +12,8 @@
 
 namespace yaglom::compiler::nvgpu {
 
-/// After phi-tiles-to-gpu: every function of the module becomes one of the LLVM dialect. Indices have 32 bits.
-mlir::LogicalResult convertToLlvmDialect(mlir::ModuleOp module);
+/// Afterwards every op is of the LLVM dialect.
+void buildLlvmDialect(mlir::OpPassManager &passes);
 
 /// LLVM IR with every function a kernel, optimised; null when something could not be translated, which is a bug of ours.
 std::unique_ptr<llvm::Module> translateToLlvm(mlir::ModuleOp module, llvm::LLVMContext &context, const Device &device);

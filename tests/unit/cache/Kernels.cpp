@@ -183,7 +183,7 @@ TEST_CASE("the key of a program has everything that its code depends on") {
   width.valueDim = 4;
   type.dtype = DType::f64;
   target.target = Target::parse("emulated").value();
-  chunk.chunk = 64;
+  chunk.schedule.chunk = 64;
   const std::set<std::string> all = {digest(spec, options()),
                                      digest(Spec::parse(changed).value(), options()),
                                      digest(spec, options(), "backward"),
