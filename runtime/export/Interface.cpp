@@ -169,6 +169,7 @@ std::string symbolPrefix(const std::string &name, const Target &target) {
 Interface describe(const runtime::Compiled &compiled, const std::string &name) {
   Interface interface;
   interface.name = name;
+  interface.dims = compiled.instance.dims;
   interface.equalLengths = compiled.equalLengths;
   interface.element = compiled.options.dtype;
   interface.number = compiled.parameterType();

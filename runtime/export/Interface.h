@@ -37,6 +37,7 @@ struct HeadTensor {
 struct Interface {
   std::string name;   ///< the prefix of every symbol, and the name of every file
   std::string origin; ///< for comments: which attention of which spec, by which options
+  DimValues dims;     ///< d, e and those of the spec
   bool equalLengths = false;
   std::vector<TokenTensor> inputs;
   TokenTensor output;

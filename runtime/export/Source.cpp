@@ -13,22 +13,22 @@ namespace yaglom::exporting {
 namespace {
 
 constexpr const char *kCheck =
-#include "runtime/export/check.inc"
+#include "runtime/export/check.c.inc"
     ;
 constexpr const char *kGradients =
-#include "runtime/export/gradients.inc"
+#include "runtime/export/gradients.c.inc"
     ;
 constexpr const char *kCpu =
-#include "runtime/export/cpu.inc"
+#include "runtime/export/cpu.c.inc"
     ;
 constexpr const char *kCpuBackward =
-#include "runtime/export/cpu_backward.inc"
+#include "runtime/export/cpu_backward.c.inc"
     ;
 constexpr const char *kGpu =
-#include "runtime/export/gpu.inc"
+#include "runtime/export/gpu.c.inc"
     ;
 constexpr const char *kGpuBackward =
-#include "runtime/export/gpu_backward.inc"
+#include "runtime/export/gpu_backward.c.inc"
     ;
 
 void replace(std::string &text, const std::string &from, const std::string &to) {
@@ -46,21 +46,27 @@ std::string headText(const HeadTensor &tensor) {
 
 /// What the C functions know of this attention.
 std::string tables(const Interface &interface, bool backward) {
-  std::vector<std::string> inputs, heads, gradients;
+  std::vector<std::string> inputs, heads, gradients, ofHeads;
   for (const TokenTensor &input : interface.inputs) {
     inputs.push_back(tokenText(input));
     gradients.push_back(fmt::format("\"grad.{}\"", input.name));
   }
-  for (const HeadTensor &head : interface.heads)
+  for (const HeadTensor &head : interface.heads) {
     heads.push_back(headText(head));
-  if (heads.empty())
-    heads.push_back("{NULL, 0, 0, 0}"); // no array has no element
+    ofHeads.push_back(fmt::format("\"grad.{}\"", head.name));
+  }
+  if (heads.empty()) { // no array has no element
+    heads.push_back("{NULL, 0, 0, 0}");
+    ofHeads.push_back("NULL");
+  }
   std::string text = fmt::format("static const struct token kInputTensors[] = {{{}}};\n"
                                  "static const struct token kOutputTensor = {};\n"
                                  "static const struct head kHeadTensors[] = {{{}}};\n",
                                  fmt::join(inputs, ", "), tokenText(interface.output), fmt::join(heads, ", "));
   if (backward)
-    text += fmt::format("static const char *const kGradientNames[] = {{{}}};\n", fmt::join(gradients, ", "));
+    text += fmt::format("static const char *const kGradientNames[] = {{{}}};\n"
+                        "static const char *const kHeadGradientNames[] = {{{}}};\n",
+                        fmt::join(gradients, ", "), fmt::join(ofHeads, ", "));
   return text;
 }
 

@@ -68,6 +68,17 @@ foreach(library IN LISTS libraries)
   endif()
 endforeach()
 
+# The program in docs/export.md.
+file(READ "${SOURCE}/docs/export.md" text)
+if(NOT text MATCHES "\n```c\n(.*)\n```\n\n- .Ownership")
+  message(FATAL_ERROR "docs/export.md shows no program in C")
+endif()
+file(WRITE "${exports}/example.c" "${CMAKE_MATCH_1}\n")
+file(GLOB performer "${exports}/performer*.o")
+run("${CC}" -std=c99 -Wall -Wextra -Werror "-I${exports}" "${exports}/example.c" "${exports}/performer.c" ${performer}
+    -o "${exports}/example")
+run("${exports}/example")
+
 run("${program}" make "${exports}")
 foreach(case IN LISTS cases)
   read_case("${case}")
