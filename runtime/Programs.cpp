@@ -20,13 +20,13 @@ std::optional<std::string> findIn(const cache::Store &store, const cache::Key &k
   Result<std::optional<std::string>> found = store.find(key);
   if (found)
     return std::move(*found);
-  cache::warn(fmt::format("a file of the cache is not used: {}", found.error().what()));
+  warn(fmt::format("a file of the cache is not used: {}", found.error().what()));
   return std::nullopt;
 }
 
 void keep(const cache::Store &store, const cache::Key &key, std::string_view bytes) {
   if (const Result<void> stored = store.put(key, bytes, cache::maximumBytes()); !stored)
-    cache::warn(fmt::format("compiled code is not kept on disk: {}", stored.error().what()));
+    warn(fmt::format("compiled code is not kept on disk: {}", stored.error().what()));
 }
 
 /// The value that `read` makes of what is kept, or else that of `make`, which also gives the bytes to keep.

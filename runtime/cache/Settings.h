@@ -14,6 +14,4 @@ namespace yaglom::runtime::cache {
 std::optional<Store> openStore();
 int64_t maximumBytes();
 
-using yaglom::warn;
-
 } // namespace yaglom::runtime::cache

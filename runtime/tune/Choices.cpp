@@ -32,7 +32,7 @@ Schedule scheduleFor(const Compiled &compiled, Pass pass, const Sizes &sizes, co
   const Result<TuneReport> report = tune::tuneLaunch(compiled, pass, sizes, forward);
   if (report)
     return report->fastest().schedule;
-  cache::warn(fmt::format("'{}' was not tuned: {}", compiled.instance.attention->id.name, report.error().what()));
+  warn(fmt::format("'{}' was not tuned: {}", compiled.instance.attention->id.name, report.error().what()));
   return {};
 }
 
@@ -111,7 +111,7 @@ const Choice *Choices::make(const Compiled &compiled, Pass pass, const Schedule 
       return &choice;
   const bool isOwn = schedule == compiled.options.schedule;
   const auto unused = [&](const Error &error) {
-    cache::warn(fmt::format("tuned schedule '{}' is not used: {}", schedule.toText(), error.what()));
+    warn(fmt::format("tuned schedule '{}' is not used: {}", schedule.toText(), error.what()));
     return make(compiled, pass, compiled.options.schedule);
   };
   Choice choice{schedule, nullptr, nullptr};

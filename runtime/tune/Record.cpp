@@ -98,7 +98,7 @@ std::optional<std::string> findOnDisk(const cache::Key &key) {
   Result<std::optional<std::string>> found = store->find(key);
   if (found)
     return *found;
-  cache::warn(fmt::format("a file of the cache is not used: {}", found.error().what()));
+  warn(fmt::format("a file of the cache is not used: {}", found.error().what()));
   return std::nullopt;
 }
 
@@ -158,7 +158,7 @@ void keepRecord(const cache::Key &key, const Record &record) {
   const std::optional<cache::Store> store = cache::openStore();
   const Result<void> stored = store ? store->put(key, json, cache::maximumBytes()) : Result<void>();
   if (!stored)
-    cache::warn(fmt::format("a tuned schedule is not kept on disk: {}", stored.error().what()));
+    warn(fmt::format("a tuned schedule is not kept on disk: {}", stored.error().what()));
   if (!store || !stored) {
     const std::lock_guard lock(memory().mutex);
     memory().records[key.text] = json;

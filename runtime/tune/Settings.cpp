@@ -34,7 +34,7 @@ TuneMode ofEnvironment() {
   if (text == "on")
     return TuneMode::On;
   if (text != "load")
-    cache::warn(fmt::format("YAGLOM_TUNE: expected off, load or on, found '{}'; it counts as load", text));
+    warn(fmt::format("YAGLOM_TUNE: expected off, load or on, found '{}'; it counts as load", text));
   return TuneMode::Load;
 }
 
