@@ -203,8 +203,7 @@ std::vector<LogScales> findLogScales(const Instance &instance, const CompileOpti
 }
 
 static llvm::StringRef emittedName(Pass pass) {
-  return pass == Pass::Forward ? "forward"
-                               : backwardName(pass == Pass::Backward ? Keeps::Nothing : Keeps::Segments);
+  return pass == Pass::Forward ? "forward" : backwardName(pass == Pass::Backward ? Keeps::Nothing : Keeps::Segments);
 }
 
 Result<std::string> emitText(const Instance &instance, Stage stage, const CompileOptions &options, Pass pass,

@@ -11,7 +11,6 @@
 #include "compiler/targets/nvgpu/Codegen.h"
 #include "compiler/targets/nvgpu/KernelAbi.h"
 #include "dialect/Phi.h"
-#include "support/Debugging.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/LLVMIR/Transforms/Passes.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
@@ -20,6 +19,7 @@
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/Dialect/UB/IR/UBOps.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
+#include "support/Debugging.h"
 #include "llvm/IR/Module.h"
 #include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Transforms/Utils/Cloning.h"
@@ -39,16 +39,15 @@ static std::string programName(const Instance &instance, const CompileOptions &o
   return name;
 }
 
-Lines Compilation::linesOfEnvironment() {
-  return Profile::ofEnvironment().needsLines() ? Lines::Table : Lines::None;
-}
+Lines Compilation::linesOfEnvironment() { return Profile::ofEnvironment().needsLines() ? Lines::Table : Lines::None; }
 
 Compilation::Compilation(const Instance &instance, const CompileOptions &options, llvm::StringRef program, Lines lines)
     : instance(instance), options(options), lines(lines), context(MLIRContext::Threading::DISABLED),
-      handler(&context, [this](Diagnostic &diagnostic) {
-        messages += diagnostic.str() + "\n";
-        return success();
-      }),
+      handler(&context,
+              [this](Diagnostic &diagnostic) {
+                messages += diagnostic.str() + "\n";
+                return success();
+              }),
       dump(programName(instance, options, program)) {
   context
       .loadDialect<arith::ArithDialect, func::FuncDialect, linalg::LinalgDialect, LLVM::LLVMDialect, math::MathDialect,
@@ -190,7 +189,7 @@ Compilation::toLlvm(llvm::function_ref<void(OpPassManager &)> build, const char 
   if (!result)
     return internal("llvm", printModule(*module, /*locations=*/true));
   if (dump.isOn())
-    dump.write("llvm", "ll", printModule(*result, lines != Lines::None));
+    dump.write("llvm", "ll", printModule(*llvm::CloneModule(*result), lines != Lines::None));
   return result;
 }
 
@@ -274,7 +273,11 @@ Result<std::string> Compilation::emitCode(Stage stage) {
     if (stage == Stage::Llvm)
       return printModule(**llvmModule, comments);
     auto text = cpu::emitAssembly(**llvmModule, *machine);
-    return text && comments ? placesAsComments(*text, "#") : text;
+    if (!text)
+      return text;
+    const std::string annotated = comments ? placesAsComments(*text, "#") : *text;
+    dump.write("asm", "s", annotated);
+    return annotated;
   }
   Result<nvgpu::Device> device = nvgpu::Device::named(*architecture);
   auto llvmModule = device ? toGpuLlvm(*device) : device.error();
@@ -283,7 +286,11 @@ Result<std::string> Compilation::emitCode(Stage stage) {
   if (stage == Stage::Llvm)
     return printModule(**llvmModule, comments);
   auto text = nvgpu::emitPtx(**llvmModule, *device);
-  return text && comments ? placesAsComments(*text, "//") : text;
+  if (!text)
+    return text;
+  const std::string annotated = comments ? placesAsComments(*text, "//") : *text;
+  dump.write("ptx", "ptx", annotated);
+  return annotated;
 }
 
 } // namespace yaglom::compiler

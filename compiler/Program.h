@@ -16,8 +16,8 @@ namespace yaglom::compiler {
 
 /// What code generation made of all functions of a program, before it is in this process.
 struct Code {
-  std::string architecture; ///< of a GPU, "sm_80"; empty for a processor
-  std::string bytes;        ///< PTX, or an object file; load() takes them
+  std::string architecture;     ///< of a GPU, "sm_80"; empty for a processor
+  std::string bytes;            ///< PTX, or an object file; load() takes them
   std::shared_ptr<void> loaded; ///< owns the machine code of the host
 };
 

@@ -3,8 +3,8 @@
 #include "compiler/Reproducer.h"
 
 #include "compiler/Dump.h"
-#include "support/Debugging.h"
 #include "mlir/IR/AsmState.h"
+#include "support/Debugging.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/Path.h"
 #include "llvm/Support/raw_ostream.h"

@@ -38,10 +38,10 @@ public:
   const std::string &path() const { return folder; }
 
   struct Entry {
-    std::string name;    ///< of the file
-    std::string kind;    ///< "forward", "backward", "cubin", "schedule" ...
-    std::string what;    ///< the attention and what it was compiled for
-    int64_t bytes = 0;   ///< of the file
+    std::string name;     ///< of the file
+    std::string kind;     ///< "forward", "backward", "cubin", "schedule" ...
+    std::string what;     ///< the attention and what it was compiled for
+    int64_t bytes = 0;    ///< of the file
     int64_t lastUsed = 0; ///< seconds since 1970, within a minute
   };
   /// Every entry, the last used first; a folder that is not there has none. The Error says why the folder is refused.
