@@ -56,7 +56,8 @@ Result<Value> through(const cache::Key &key, const std::function<std::optional<V
 
 cache::Key programKey(std::string_view kind, const Spec &spec, const Instance &instance,
                       const CompileOptions &options) {
-  std::string what = fmt::format("{}, {} {}", instance.attention->id.name, options.target.name(), toText(options.dtype));
+  std::string what =
+      fmt::format("{}, {} {}", instance.attention->id.name, options.target.name(), toText(options.dtype));
   for (const auto &[name, value] : instance.dims)
     what += fmt::format(", {}={}", name, value);
   const char *const lines = Profile::ofEnvironment().needsLines() ? "\nlines: table" : "";
@@ -91,8 +92,8 @@ Result<std::shared_ptr<const P>> obtain(const cache::Key &key, const std::functi
       });
 }
 
-template Result<std::shared_ptr<const compiler::Program>>
-obtain(const cache::Key &, const std::function<Result<compiler::Program>()> &);
+template Result<std::shared_ptr<const compiler::Program>> obtain(const cache::Key &,
+                                                                 const std::function<Result<compiler::Program>()> &);
 template Result<std::shared_ptr<const compiler::BackwardProgram>>
 obtain(const cache::Key &, const std::function<Result<compiler::BackwardProgram>()> &);
 template Result<std::shared_ptr<const compiler::LossProgram>>

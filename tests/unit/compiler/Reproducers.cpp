@@ -163,8 +163,7 @@ TEST_CASE("yaglom-opt knows every pass of every stage with its options") {
   const auto check = [&](Compilation &compilation, const Build &build) {
     mlir::PassManager passes(&compilation.context, mlir::ModuleOp::getOperationName());
     build(passes);
-    const Result<std::string> file =
-        writeReproducer("stage", "mlir", reproducerText(*compilation.module, passes));
+    const Result<std::string> file = writeReproducer("stage", "mlir", reproducerText(*compilation.module, passes));
     REQUIRE(file);
     const Replay again = replay(*file);
     INFO(again.output.substr(0, 2000));
@@ -177,12 +176,10 @@ TEST_CASE("yaglom-opt knows every pass of every stage with its options") {
     check(compilation, buildSimplify);
     check(compilation, buildScan);
     REQUIRE(compilation.tile());
-    check(compilation, [&](mlir::OpPassManager &passes) {
-      gpu ? buildGpu(passes, "sm_80", "f32") : buildCpu(passes, "x86-64-v3");
-    });
-    check(compilation, [&](mlir::OpPassManager &passes) {
-      gpu ? nvgpu::buildLlvmDialect(passes) : cpu::buildLlvmDialect(passes);
-    });
+    check(compilation,
+          [&](mlir::OpPassManager &passes) { gpu ? buildGpu(passes, "sm_80", "f32") : buildCpu(passes, "x86-64-v3"); });
+    check(compilation,
+          [&](mlir::OpPassManager &passes) { gpu ? nvgpu::buildLlvmDialect(passes) : cpu::buildLlvmDialect(passes); });
   }
   Compilation gradient(subject.instance, subject.options, "backward");
   REQUIRE(gradient.lower(Stage::Scan));
