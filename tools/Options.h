@@ -30,5 +30,6 @@ void addResidual(CLI::App &command, int64_t &interval);
 
 // A command in a file of its own: its options, and what it does.
 void addCache(CLI::App &app, Action &action);
+void addReport(CLI::App &app, Action &action);
 
 } // namespace yaglom::tools
