@@ -193,7 +193,7 @@ Compilation::toLlvm(llvm::function_ref<void(OpPassManager &)> build, const char 
   if (!result)
     return internal("llvm", printModule(*module, /*locations=*/true));
   if (dump.isOn())
-    dump.write("llvm", "ll", printModule(*result, lines != Lines::None));
+    dump.write("llvm", "ll", printModule(*llvm::CloneModule(*result), lines != Lines::None));
   return result;
 }
 
@@ -284,7 +284,11 @@ Result<std::string> Compilation::emitCode(Stage stage) {
     if (stage == Stage::Llvm)
       return printModule(**llvmModule, comments);
     auto text = cpu::emitAssembly(**llvmModule, *machine);
-    return text && comments ? placesAsComments(*text, "#") : text;
+    if (!text)
+      return text;
+    const std::string annotated = comments ? placesAsComments(*text, "#") : *text;
+    dump.write("asm", "s", annotated);
+    return annotated;
   }
   Result<nvgpu::Device> device = nvgpu::Device::named(*architecture);
   if (device)
@@ -295,7 +299,11 @@ Result<std::string> Compilation::emitCode(Stage stage) {
   if (stage == Stage::Llvm)
     return printModule(**llvmModule, comments);
   auto text = nvgpu::emitPtx(**llvmModule, *device);
-  return text && comments ? placesAsComments(*text, "//") : text;
+  if (!text)
+    return text;
+  const std::string annotated = comments ? placesAsComments(*text, "//") : *text;
+  dump.write("ptx", "ptx", annotated);
+  return annotated;
 }
 
 } // namespace yaglom::compiler

@@ -10,7 +10,6 @@
 #include "llvm/IR/InstIterator.h"
 #include "llvm/Support/FormattedStream.h"
 #include "llvm/Support/Path.h"
-#include "llvm/Transforms/Utils/Cloning.h"
 
 #include <fmt/format.h>
 
@@ -49,7 +48,7 @@ std::string placeText(mlir::Location location) {
 /// Whether the line is a label that only the line table needs.
 bool isLabelOfTable(llvm::StringRef line) {
   return line.ends_with(":") && (line.starts_with(".Ltmp") || line.starts_with(".Lfunc_begin") ||
-                                 line.starts_with("$L__tmp") || line.starts_with("$L__func_begin"));
+                                 line.starts_with("$L__tmp") || line.starts_with("$L__func_"));
 }
 
 /// The number and the name in `.file 1 "folder" "performer.phi"`; nothing for the directive that names the source alone.
@@ -109,21 +108,20 @@ std::string printModule(mlir::ModuleOp module, bool locations) {
   return annotated;
 }
 
-std::string printModule(const llvm::Module &module, bool locations) {
+std::string printModule(llvm::Module &module, bool locations) {
   std::string text;
   llvm::raw_string_ostream stream(text);
   if (!locations) {
     module.print(stream, nullptr);
     return text;
   }
-  const std::unique_ptr<llvm::Module> copy = llvm::CloneModule(module);
   PlaceWriter writer;
-  for (llvm::Function &function : *copy)
+  for (llvm::Function &function : module)
     for (llvm::Instruction &instruction : llvm::instructions(function))
       if (const llvm::DebugLoc &place = instruction.getDebugLoc(); place && place.getLine())
         writer.places[&instruction] = placeText(place->getFilename(), place.getLine(), place.getCol());
-  llvm::StripDebugInfo(*copy);
-  copy->print(stream, &writer);
+  llvm::StripDebugInfo(module);
+  module.print(stream, &writer);
   return text;
 }
 

@@ -12,8 +12,8 @@ namespace yaglom::compiler {
 /// The module as text; with `locations` the line that an operation begins on ends with `// performer.phi:12:9`.
 std::string printModule(mlir::ModuleOp module, bool locations);
 
-/// LLVM IR as text; with `locations` by its line table, `; performer.phi:12:9`, in place of the table.
-std::string printModule(const llvm::Module &module, bool locations);
+/// LLVM IR as text; with `locations` its line table becomes comments, `; performer.phi:12:9`, and the module loses it.
+std::string printModule(llvm::Module &module, bool locations);
 
 /// Assembly or PTX with the directives of its line table as comments, which begin with `comment`: `# performer.phi:12:9`.
 std::string placesAsComments(llvm::StringRef assembly, llvm::StringRef comment);

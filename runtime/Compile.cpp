@@ -151,7 +151,7 @@ Result<Kernel> compile(const Spec &spec, const std::string &attention, const Com
 }
 
 Result<std::string> emit(const Spec &spec, const std::string &attention, Stage stage, const CompileOptions &options,
-                         Pass pass) {
+                         Pass pass, bool locations) {
   Result<Instance> instance = runtime::bindOptions(spec, attention, options);
   if (!instance)
     return instance.error();
@@ -165,7 +165,7 @@ Result<std::string> emit(const Spec &spec, const std::string &attention, Stage s
   const Result<CompileOptions> lowered = device ? forArchitecture(options, *device) : device.error();
   if (!lowered)
     return lowered.error();
-  return compiler::emitText(*instance, stage, *lowered, pass);
+  return compiler::emitText(*instance, stage, *lowered, pass, locations);
 }
 
 } // namespace yaglom

@@ -7,11 +7,13 @@
 #include "support/Memory.h"
 #include "tools/Commands.h"
 #include "tools/Json.h"
+#include "tools/Provenance.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <chrono>
+#include <cstdio>
 #include <vector>
 
 namespace yaglom::tools {
@@ -119,6 +121,13 @@ std::string dimsText(const CompileOptions &options) {
   return text;
 }
 
+/// Whether the work of a long sequence grows with its square.
+bool isQuadratic(const Kernel &kernel) {
+  constexpr int64_t kLong = 1 << 20;
+  return kernel.necessaryMultiplyAdds(1, 1, 2 * kLong, 2 * kLong) >
+         3 * kernel.necessaryMultiplyAdds(1, 1, kLong, kLong);
+}
+
 JsonObject toJson(const BenchOptions &options, const Kernel &kernel, const Measurement &measured, int threads) {
   const CompileOptions &compiled = options.compile;
   const double seconds = measured.medianMs * 1e-3;
@@ -143,7 +152,10 @@ JsonObject toJson(const BenchOptions &options, const Kernel &kernel, const Measu
       .add("peak_gflops", measured.peakGflops)
       .add("share_of_peak", measured.shareOfPeak)
       .add("extra_bytes", measured.extraBytes)
-      .add("compile_ms", kernel.compileMilliseconds());
+      .add("compile_ms", kernel.compileMilliseconds())
+      .add("quadratic", isQuadratic(kernel))
+      .add("machine", processorName())
+      .add("date", nowText());
   if (options.backward)
     object.add("backward_ms_median", measured.backwardMs)
         .add("both_ms_median", measured.bothMs)
@@ -166,11 +178,7 @@ void printTable(const BenchOptions &options, const Kernel &kernel, const Measure
   fmt::print("memory     {:.1f} KB beside inputs and output\n", static_cast<double>(measured.extraBytes) / 1024);
 }
 
-} // namespace
-
-int bench(const BenchOptions &options) {
-  if (const std::optional<int> ordinal = runtime::cudaOrdinal(options.compile.target.name()))
-    return benchGpu(options, *ordinal);
+int benchHost(const BenchOptions &options) {
   const Spec spec = loadSpec(options.file);
   const Kernel kernel = compile(spec, options.attention, options.compile).value();
   const int threads = options.threads ? options.threads : runtime::defaultThreads();
@@ -179,6 +187,20 @@ int bench(const BenchOptions &options) {
     fmt::print("{}\n", toJson(options, kernel, measured, threads).text());
   else
     printTable(options, kernel, measured, threads);
+  return kSuccess;
+}
+
+} // namespace
+
+int bench(const BenchOptions &options) {
+  const std::optional<int> ordinal = runtime::cudaOrdinal(options.compile.target.name());
+  for (const int64_t length : options.lengths.empty() ? std::vector{options.length} : options.lengths) {
+    BenchOptions one = options;
+    one.length = length;
+    if (const int code = ordinal ? benchGpu(one, *ordinal) : benchHost(one); code != kSuccess)
+      return code;
+    std::fflush(stdout); // long measurements are seen as they come
+  }
   return kSuccess;
 }
 

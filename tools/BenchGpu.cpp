@@ -5,6 +5,7 @@
 #include "tools/Commands.h"
 #include "tools/GpuPeaks.h"
 #include "tools/Json.h"
+#include "tools/Provenance.h"
 
 #include <fmt/format.h>
 
@@ -121,7 +122,8 @@ JsonObject toJson(const BenchOptions &options, const Kernel &kernel, const cuda:
       .add("value_dim", compiled.valueDim ? compiled.valueDim : compiled.headDim)
       .add("chunk", compiled.schedule.chunk)
       .add("schedule", compiled.schedule.toText())
-      .add("compile_ms", kernel.compileMilliseconds());
+      .add("compile_ms", kernel.compileMilliseconds())
+      .add("date", nowText());
 }
 
 /// One direction: a line of the table, or members of the object.

@@ -32,8 +32,9 @@ struct EmitOptions : AttentionOptions {
   Stage stage = Stage::Ast;
   bool backward = false;
   bool residual = false;
-  bool sassInfo = false; ///< in place of a stage: what ptxas says of the kernels
-  bool json = false;     ///< of sassInfo
+  bool locations = false; ///< comments that say where in the spec an operation comes from
+  bool sassInfo = false;  ///< in place of a stage: what ptxas says of the kernels
+  bool json = false;      ///< of sassInfo
 };
 
 struct RunOptions : AttentionOptions {
@@ -53,6 +54,7 @@ struct BenchOptions : AttentionOptions {
   int64_t batch = 1;
   int64_t heads = 8;
   int64_t length = 4096;
+  std::vector<int64_t> lengths; ///< one after the other; empty: `length`
   int threads = 0;
   double seconds = 2; ///< how long it measures
   bool backward = false;
@@ -91,7 +93,7 @@ int describe(const DescribeOptions &options);
 int emit(const EmitOptions &options);
 int run(const RunOptions &options);
 int bench(const BenchOptions &options);
-int benchGpu(const BenchOptions &options, int ordinal); ///< of bench, for the target cuda
+int benchGpu(const BenchOptions &options, int ordinal); ///< of bench, for the target cuda and one length
 int sassInfo(const EmitOptions &options);               ///< of emit
 int gradcheck(const GradcheckOptions &options);
 /// kFailure when the kernel has findings, too.

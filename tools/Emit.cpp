@@ -11,7 +11,8 @@ int emit(const EmitOptions &options) {
     return sassInfo(options);
   const Spec spec = loadSpec(options.file);
   const Pass pass = options.residual ? Pass::BackwardFromResidual : options.backward ? Pass::Backward : Pass::Forward;
-  const std::string text = yaglom::emit(spec, options.attention, options.stage, options.compile, pass).value();
+  const std::string text =
+      yaglom::emit(spec, options.attention, options.stage, options.compile, pass, options.locations).value();
   std::fputs(text.c_str(), stdout);
   if (text.empty() || text.back() != '\n')
     std::fputc('\n', stdout);

@@ -19,6 +19,7 @@ public:
   JsonObject &add(std::string_view name, std::string_view value) { return addRaw(name, toJson(value)); }
   JsonObject &add(std::string_view name, const char *value) { return add(name, std::string_view(value)); }
   JsonObject &add(std::string_view name, double value) { return addRaw(name, toJson(value)); }
+  JsonObject &add(std::string_view name, bool value) { return addRaw(name, value ? "true" : "false"); }
   JsonObject &add(std::string_view name, int64_t value) { return addRaw(name, std::to_string(value)); }
   /// `value` is JSON already.
   JsonObject &addRaw(std::string_view name, std::string_view value);

@@ -34,5 +34,6 @@ void addResidual(CLI::App &command, int64_t &interval);
 void addCache(CLI::App &app, Action &action);
 void addTune(CLI::App &app, Action &action);
 void addExport(CLI::App &app, Action &action);
+void addReport(CLI::App &app, Action &action);
 
 } // namespace yaglom::tools

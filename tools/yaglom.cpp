@@ -2,6 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tools/Options.h"
 
+#include <unistd.h>
+
 #include <map>
 #include <memory>
 
@@ -36,6 +38,7 @@ void addEmit(CLI::App &app, Action &action) {
       {"llvm", Stage::Llvm}, {"asm", Stage::Asm},         {"ptx", Stage::Ptx},   {kSassInfo, Stage::Ptx}};
   CLI::App *command = app.add_subcommand("emit", "Prints the program after a stage of the compiler");
   auto options = std::make_shared<EmitOptions>();
+  options->locations = isatty(STDOUT_FILENO) != 0;
   addAttention(*command, *options);
   addWidths(*command, options->compile);
   addTarget(*command, options->compile, /*runs=*/false);
@@ -52,6 +55,8 @@ void addEmit(CLI::App &app, Action &action) {
       ->required()
       ->check(CLI::IsMember(kStages))
       ->type_name("STAGE");
+  command->add_flag("--locations,!--no-locations", options->locations,
+                    "Comments that say where in the spec each operation comes from (only on a terminal)");
   command->add_flag("--json", options->json, "sass-info as one JSON object");
   CLI::Option *backward = addBackward(*command, options->backward, "The gradient's program");
   command->add_flag("--residual", options->residual, "The gradient's program that takes a residual")->needs(backward);
@@ -86,13 +91,19 @@ void addBench(CLI::App &app, Action &action) {
   addExecution(*command, options->compile, options->threads);
   command->add_option("--batch", options->batch, "Batch (1)")->check(CLI::PositiveNumber)->type_name("B");
   command->add_option("--heads", options->heads, "Heads (8)")->check(CLI::PositiveNumber)->type_name("H");
-  command->add_option("--length", options->length, "Tokens (4096)")->check(CLI::PositiveNumber)->type_name("N");
+  CLI::Option *length =
+      command->add_option("--length", options->length, "Tokens (4096)")->check(CLI::PositiveNumber)->type_name("N");
+  command->add_option("--lengths", options->lengths, "Several lengths, one after the other: 512,1024,2048")
+      ->check(CLI::PositiveNumber)
+      ->delimiter(',')
+      ->excludes(length)
+      ->type_name("N,...");
   addBackward(*command, options->backward, "Also measures the gradient, in turns with the forward pass");
   addResidual(*command, options->residual);
-  command->add_option("--seconds", options->seconds, "How long to measure (2)")
+  command->add_option("--seconds", options->seconds, "How long to measure each length (2)")
       ->check(CLI::PositiveNumber)
       ->type_name("SECONDS");
-  command->add_flag("--json", options->json, "As one flat JSON object");
+  command->add_flag("--json", options->json, "As one flat JSON object a line, for yaglom report");
   command->callback([options, &action] { action = [options] { return bench(*options); }; });
 }
 
@@ -187,6 +198,7 @@ int main(int argc, char **argv) {
   addCache(app, action);
   addTune(app, action);
   addExport(app, action);
+  addReport(app, action);
   if (const int code = parse(app, argc, argv); code != kSuccess || !action)
     return code;
   onWarning([](const std::string &text) { printError("warning: " + text); });

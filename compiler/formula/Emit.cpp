@@ -43,6 +43,11 @@ public:
     return std::move(module);
   }
 
+  void setLocation(Location location) {
+    module->getOperation()->setLoc(location);
+    function->setLoc(location);
+  }
+
   void makeCompact() { function->setAttr(kCompactAttr, builder.getUnitAttr()); }
 
   FloatType element;
@@ -76,6 +81,7 @@ OwningOpRef<ModuleOp> emitAttention(MLIRContext &context, const Instance &instan
       emitter.tensors[name] = function.argument(name, "none", {draw.rows, width});
   }
   Location loc = emitter.location(instance.attention->id.range);
+  function.setLocation(loc);
   return function.finish({emitter.materialize(emitter.emitBody(instance.attention->body, scope), loc)});
 }
 

@@ -20,6 +20,9 @@ class Memory {
 public:
   Memory(mlir::OpBuilder &builder, mlir::Location loc) : b(builder), loc(loc) {}
 
+  /// Where what follows comes from.
+  void setLocation(mlir::Location location) { loc = location; }
+
   /// The address of the entry at `indices`, one an axis.
   mlir::Value address(const Place &place, llvm::ArrayRef<Index> indices);
   /// `base` moved by `elements`.

@@ -13,8 +13,12 @@ void TileLowering::lowerBlock(Block &block, const Clusters &clusters) {
     b.clone(*constantOp, scalars);
   claimInserts(block, clusters);
   beginBlock(block, clusters);
-  for (const Item &item : clusters.items)
+  const Location outer = loc;
+  for (const Item &item : clusters.items) {
+    setLocation((item.isCluster() ? item.cluster.ops.front() : item.op)->getLoc());
     item.isCluster() ? lowerCluster(item.cluster) : lowerOp(item.op, clusters);
+  }
+  setLocation(outer);
 }
 
 void TileLowering::lowerOp(Operation *op, const Clusters &clusters) {

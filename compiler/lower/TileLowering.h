@@ -35,6 +35,11 @@ protected:
   virtual void fillPlace(const Place &place, double number) = 0;
   virtual void copyPlace(const Place &from, const Place &to) = 0;
   virtual void lowerCluster(const Cluster &cluster) = 0;
+  /// Where the next step comes from.
+  virtual void setLocation(mlir::Location location) {
+    loc = location;
+    memory.setLocation(location);
+  }
   virtual void lowerLoad(phi::LoadRowsOp op) = 0;
   virtual void lowerStore(phi::StoreRowsOp op) = 0;
   /// Whether a cluster may sum its contractions' entries (Clusters).

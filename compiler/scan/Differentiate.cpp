@@ -171,6 +171,7 @@ void Differentiator::pullBackSoftmax(phi::SoftmaxAttentionOp op, Value dy) {
 }
 
 void Differentiator::pullBack(Operation *op) {
+  loc = op->getLoc();
   Value dy = op->getNumResults() == 1 ? gradients.lookup(op->getResult(0)) : Value();
   if (!dy)
     return;

@@ -4,6 +4,7 @@
 
 #include "support/Warning.h"
 #include "llvm/ExecutionEngine/JITLink/JITLink.h"
+#include "llvm/ExecutionEngine/Orc/Debugging/DebugInfoSupport.h"
 #include "llvm/ExecutionEngine/Orc/Debugging/ELFDebugObjectPlugin.h"
 #include "llvm/ExecutionEngine/Orc/Debugging/PerfSupportPlugin.h"
 #include "llvm/ExecutionEngine/Orc/LLJIT.h"
@@ -84,8 +85,10 @@ void addObservers(LLJIT &jit, const Profile &profile) {
     return;
   if (profile.perf)
     layer->addPlugin(std::make_shared<PerfMap>());
-  if (profile.jitdump)
+  if (profile.jitdump) {
+    layer->addPlugin(std::make_shared<DebugInfoPreservationPlugin>()); // the linker drops what no code refers to
     layer->addPlugin(jitdump(jit.getExecutionSession()));
+  }
   if (profile.gdb) {
     llvm::Error failure = llvm::Error::success();
     auto plugin = std::make_shared<ELFDebugObjectPlugin>(jit.getExecutionSession(), /*RequireDebugSections=*/false,

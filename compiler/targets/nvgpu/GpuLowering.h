@@ -67,6 +67,10 @@ private:
   // GpuClusters.cpp: entries over threads, sums over warps.
   using Values = llvm::DenseMap<mlir::Value, mlir::Value>;
   void lowerCluster(const Cluster &cluster) override;
+  void setLocation(mlir::Location location) override {
+    TileLowering::setLocation(location);
+    threads.setLocation(location);
+  }
   void makePlaces(const Cluster &cluster);
   void overEntries(llvm::ArrayRef<int64_t> extents, llvm::function_ref<void(At)> body);
   llvm::SmallVector<mlir::Value> unflatten(mlir::Value entry, llvm::ArrayRef<int64_t> extents);

@@ -10,6 +10,7 @@ namespace yaglom::compiler::nvgpu {
 class Threads {
 public:
   Threads(mlir::OpBuilder &builder, mlir::Location loc) : b(builder), loc(loc) {}
+  void setLocation(mlir::Location location) { loc = location; }
 
   /// Reads the numbers below, at the start of a kernel.
   void begin();
