@@ -3,13 +3,9 @@
 #include "compiler/targets/cpu/Codegen.h"
 
 #include "compiler/lower/LlvmPasses.h"
-#include "mlir/Conversion/ArithToLLVM/ArithToLLVM.h"
-#include "mlir/Conversion/ControlFlowToLLVM/ControlFlowToLLVM.h"
-#include "mlir/Conversion/FuncToLLVM/ConvertFuncToLLVMPass.h"
-#include "mlir/Conversion/MathToLLVM/MathToLLVM.h"
+#include "compiler/lower/ToLlvmDialect.h"
 #include "mlir/Conversion/ReconcileUnrealizedCasts/ReconcileUnrealizedCasts.h"
 #include "mlir/Conversion/SCFToControlFlow/SCFToControlFlow.h"
-#include "mlir/Conversion/UBToLLVM/UBToLLVM.h"
 #include "mlir/Conversion/VectorToLLVM/ConvertVectorToLLVMPass.h"
 #include "mlir/Pass/Pass.h"
 #include "mlir/Pass/PassManager.h"
@@ -39,13 +35,13 @@ mlir::LogicalResult convertToLlvmDialect(mlir::ModuleOp module) {
   mlir::ConvertVectorToLLVMPassOptions vector;
   vector.reassociateFPReductions = true;
   passes.addPass(mlir::createConvertVectorToLLVMPass(vector));
-  passes.addPass(mlir::createConvertMathToLLVMPass());
-  passes.addPass(mlir::createArithToLLVMConversionPass());
-  passes.addPass(mlir::createConvertFuncToLLVMPass());
-  passes.addPass(mlir::createConvertControlFlowToLLVMPass());
-  passes.addPass(mlir::createUBToLLVMConversionPass());
-  passes.addPass(mlir::createReconcileUnrealizedCastsPass());
-  return passes.run(module);
+  constexpr unsigned kIndexBits = 64;
+  if (mlir::failed(passes.run(module)) || mlir::failed(compiler::convertToLlvmDialect(module, kIndexBits)))
+    return mlir::failure();
+  mlir::PassManager casts(module.getContext(), mlir::ModuleOp::getOperationName());
+  casts.enableVerifier(false);
+  casts.addPass(mlir::createReconcileUnrealizedCastsPass());
+  return casts.run(module);
 }
 
 static std::unique_ptr<llvm::TargetMachine> makeTargetMachine(const Machine &machine, std::string &error) {
