@@ -98,4 +98,16 @@ def TilesToGpu : Pass<"phi-tiles-to-gpu", "::mlir::ModuleOp"> {
                            "::mlir::scf::SCFDialect", "::mlir::vector::VectorDialect"];
 }
 
+def ToLlvmDialect : Pass<"phi-to-llvm-dialect", "::mlir::ModuleOp"> {
+  let summary = "Converts arithmetic, math, branches and functions to the LLVM dialect";
+  let description = [{
+    One conversion for all dialects that lowered programs consist of: each walks the module, keeps books for a rollback and
+    casts what it meets. Control flow must be branches already, and vectors need no more than arithmetic.
+  }];
+  let options = [
+    Option<"indexBits", "index-bits", "unsigned", "64", "of the integer that an index becomes">,
+  ];
+  let dependentDialects = ["::mlir::LLVM::LLVMDialect"];
+}
+
 #endif

@@ -2,14 +2,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "compiler/targets/cpu/Codegen.h"
 
+#include "compiler/Passes.h"
 #include "compiler/lower/LlvmPasses.h"
-#include "mlir/Conversion/ArithToLLVM/ArithToLLVM.h"
-#include "mlir/Conversion/ControlFlowToLLVM/ControlFlowToLLVM.h"
-#include "mlir/Conversion/FuncToLLVM/ConvertFuncToLLVMPass.h"
-#include "mlir/Conversion/MathToLLVM/MathToLLVM.h"
 #include "mlir/Conversion/ReconcileUnrealizedCasts/ReconcileUnrealizedCasts.h"
 #include "mlir/Conversion/SCFToControlFlow/SCFToControlFlow.h"
-#include "mlir/Conversion/UBToLLVM/UBToLLVM.h"
 #include "mlir/Conversion/VectorToLLVM/ConvertVectorToLLVMPass.h"
 #include "mlir/Pass/Pass.h"
 #include "mlir/Pass/PassManager.h"
@@ -37,11 +33,7 @@ void buildLlvmDialect(mlir::OpPassManager &passes) {
   mlir::ConvertVectorToLLVMPassOptions vector;
   vector.reassociateFPReductions = true;
   passes.addPass(mlir::createConvertVectorToLLVMPass(vector));
-  passes.addPass(mlir::createConvertMathToLLVMPass());
-  passes.addPass(mlir::createArithToLLVMConversionPass());
-  passes.addPass(mlir::createConvertFuncToLLVMPass());
-  passes.addPass(mlir::createConvertControlFlowToLLVMPass());
-  passes.addPass(mlir::createUBToLLVMConversionPass());
+  passes.addPass(compiler::createToLlvmDialect());
   passes.addPass(mlir::createReconcileUnrealizedCastsPass());
 }
 

@@ -2,14 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "compiler/targets/nvgpu/Codegen.h"
 
+#include "compiler/Passes.h"
 #include "compiler/lower/LlvmPasses.h"
-#include "mlir/Conversion/ArithToLLVM/ArithToLLVM.h"
-#include "mlir/Conversion/ControlFlowToLLVM/ControlFlowToLLVM.h"
-#include "mlir/Conversion/FuncToLLVM/ConvertFuncToLLVMPass.h"
-#include "mlir/Conversion/MathToLLVM/MathToLLVM.h"
-#include "mlir/Conversion/ReconcileUnrealizedCasts/ReconcileUnrealizedCasts.h"
 #include "mlir/Conversion/SCFToControlFlow/SCFToControlFlow.h"
-#include "mlir/Conversion/VectorToLLVM/ConvertVectorToLLVMPass.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Pass/Pass.h"
 #include "mlir/Pass/PassManager.h"
@@ -21,6 +16,7 @@
 #include "llvm/IR/LLVMContext.h"
 #include "llvm/IR/LegacyPassManager.h"
 #include "llvm/MC/TargetRegistry.h"
+#include "llvm/Pass.h"
 #include "llvm/Support/TargetSelect.h"
 #include "llvm/Target/TargetMachine.h"
 #include "llvm/TargetParser/Triple.h"
@@ -37,18 +33,7 @@ namespace yaglom::compiler::nvgpu {
 void buildLlvmDialect(mlir::OpPassManager &passes) {
   constexpr unsigned kIndexBits = 32;
   passes.addPass(mlir::createSCFToControlFlowPass());
-  passes.addPass(mlir::createConvertVectorToLLVMPass());
-  passes.addPass(mlir::createConvertMathToLLVMPass());
-  mlir::ArithToLLVMConversionPassOptions arith;
-  arith.indexBitwidth = kIndexBits;
-  passes.addPass(mlir::createArithToLLVMConversionPass(arith));
-  mlir::ConvertFuncToLLVMPassOptions functions;
-  functions.indexBitwidth = kIndexBits;
-  passes.addPass(mlir::createConvertFuncToLLVMPass(functions));
-  mlir::ConvertControlFlowToLLVMPassOptions branches;
-  branches.indexBitwidth = kIndexBits;
-  passes.addPass(mlir::createConvertControlFlowToLLVMPass(branches));
-  passes.addPass(mlir::createReconcileUnrealizedCastsPass());
+  passes.addPass(compiler::createToLlvmDialect({kIndexBits}));
 }
 
 static std::unique_ptr<llvm::TargetMachine> makeTargetMachine(const Device &device, std::string &error) {
@@ -63,14 +48,15 @@ static std::unique_ptr<llvm::TargetMachine> makeTargetMachine(const Device &devi
   // No features: the lowest PTX version that knows the architecture, so that old drivers take it.
   return std::unique_ptr<llvm::TargetMachine>(
       target->createTargetMachine(triple, device.architecture, "", llvm::TargetOptions(), std::nullopt, std::nullopt,
-                                  llvm::CodeGenOptLevel::Aggressive));
+                                  llvm::CodeGenOptLevel::Default));
 }
 
-/// Loops are cut by us; what is left is to simplify addresses and to find the memory that each points to.
+/// Loops are cut by us, and addresses come in parts; what is left is to find the memory that each points to. The backend joins
+/// neighbouring accesses itself.
 static constexpr const char *kPasses =
-    "function(sroa,early-cse<memssa>,instcombine<no-verify-fixpoint>,simplifycfg,infer-address-spaces,"
-    "loop-mssa(loop-rotate),early-cse<memssa>,instcombine<no-verify-fixpoint>,separate-const-offset-from-gep,"
-    "early-cse,adce,infer-alignment,load-store-vectorizer,scalarize-masked-mem-intrin)";
+    "function(early-cse<memssa>,instcombine<no-verify-fixpoint>,simplifycfg,infer-address-spaces,"
+    "loop-mssa(loop-rotate),separate-const-offset-from-gep,early-cse<memssa>,infer-alignment,scalarize-masked-mem-"
+    "intrin)";
 
 std::unique_ptr<llvm::Module> translateToLlvm(mlir::ModuleOp module, llvm::LLVMContext &context, const Device &device) {
   mlir::registerBuiltinDialectTranslation(*module.getContext());
@@ -137,6 +123,20 @@ static bool isSelectable(const llvm::IntrinsicInst &call) {
   }
 }
 
+/// The backend's passes without those that find common parts of addresses: ours have none left (Indices.cpp), and looking for them
+/// takes a fifth of the time.
+class CodegenPasses : public llvm::legacy::PassManager {
+public:
+  void add(llvm::Pass *pass) override {
+    for (llvm::StringRef name : {"Straight line strength reduction", "Nary reassociation"})
+      if (pass->getPassName() == name) {
+        delete pass;
+        return;
+      }
+    llvm::legacy::PassManager::add(pass);
+  }
+};
+
 Result<std::string> emitPtx(llvm::Module &module, const Device &device) {
   for (llvm::Function &function : module)
     for (llvm::Instruction &instruction : llvm::instructions(function)) {
@@ -156,7 +156,7 @@ Result<std::string> emitPtx(llvm::Module &module, const Device &device) {
     return Error("cannot generate code for '" + device.architecture + "': " + error);
   llvm::SmallVector<char, 0> bytes;
   llvm::raw_svector_ostream os(bytes);
-  llvm::legacy::PassManager passes;
+  CodegenPasses passes;
   if (target->addPassesToEmitFile(passes, os, nullptr, llvm::CodeGenFileType::AssemblyFile))
     return Error("the target for '" + device.architecture + "' cannot emit PTX");
   passes.run(module);

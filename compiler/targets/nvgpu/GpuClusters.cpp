@@ -69,17 +69,6 @@ void GpuLowering::emitEntries(const Cluster &cluster) {
   });
 }
 
-llvm::SmallVector<Value> GpuLowering::unflatten(Value entry, llvm::ArrayRef<int64_t> extents) {
-  llvm::SmallVector<Value> at(extents.size());
-  for (int axis = int(extents.size()) - 1; axis > 0; --axis) {
-    at[axis] = arith::RemUIOp::create(b, loc, entry, constant(extents[axis]));
-    entry = arith::DivUIOp::create(b, loc, entry, constant(extents[axis]));
-  }
-  if (!at.empty())
-    at[0] = entry;
-  return at;
-}
-
 /// Neighbouring threads take neighbouring entries. Where the last axis divides the block, a thread keeps its column, and steps
 /// are whole rows.
 void GpuLowering::overEntries(llvm::ArrayRef<int64_t> extents, llvm::function_ref<void(At)> body) {

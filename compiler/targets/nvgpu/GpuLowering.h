@@ -31,10 +31,15 @@ private:
   mlir::Value widened(mlir::Value x, mlir::Type element);
   mlir::Value narrowed(mlir::Value x, mlir::Type stored);
   using At = llvm::ArrayRef<mlir::Value>;
-  mlir::Value entryAddress(const Place &place, At at);
   mlir::Value load(const Place &place, At at);
   void store(mlir::Value value, const Place &place, At at);
   Place copyOf(const Place &place) const;
+
+  // Indices.cpp: constants apart.
+  Index split(mlir::Value value);
+  mlir::Value joined(Index index);
+  mlir::Value entryAddress(const Place &place, At at);
+  llvm::SmallVector<mlir::Value> unflatten(mlir::Value entry, llvm::ArrayRef<int64_t> extents);
 
   // RowCopies.cpp: between operands and tiles.
   static constexpr int64_t kVectorBytes = 16; ///< what a thread copies at once
@@ -73,7 +78,6 @@ private:
   }
   void makePlaces(const Cluster &cluster);
   void overEntries(llvm::ArrayRef<int64_t> extents, llvm::function_ref<void(At)> body);
-  llvm::SmallVector<mlir::Value> unflatten(mlir::Value entry, llvm::ArrayRef<int64_t> extents);
   void emitEntries(const Cluster &cluster);
   void emitReductions(const Cluster &cluster);
   mlir::Value neutral(mlir::linalg::ReduceOp op);
@@ -144,6 +148,7 @@ private:
   llvm::DenseMap<mlir::Value, mlir::Value>
       copies; ///< of an allocation, by its base: 16-bit numbers at the same indices
   const llvm::SmallDenseSet<size_t> *withoutCopy = nullptr;
+  llvm::DenseMap<mlir::Value, Index> splits;   ///< split(), as far as asked
   llvm::DenseMap<mlir::Value, size_t> numbers; ///< of the allocations that copies belong to
   size_t made = 0;                             ///< allocations of tensors so far
 };

@@ -3,11 +3,14 @@
 #include "compiler/targets/nvgpu/GpuLowering.h"
 
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
-#include "mlir/Dialect/Vector/IR/VectorOps.h"
 
 using namespace mlir;
 
 namespace yaglom::compiler::nvgpu {
+
+static llvm::SmallVector<int32_t> lanes(int64_t first, int64_t count) {
+  return llvm::to_vector(llvm::seq<int32_t>(first, first + count));
+}
 
 static int64_t bytesOf(Type element) { return element.getIntOrFloatBitWidth() / 8; }
 
@@ -119,8 +122,7 @@ void GpuLowering::storeWide(Value numbers, const Place &to, At at) {
   for (int64_t i = 0; i < entries; i += part) {
     Value piece = numbers;
     if (part < entries)
-      piece = vector::ExtractStridedSliceOp::create(b, loc, numbers, llvm::ArrayRef<int64_t>{i},
-                                                    llvm::ArrayRef<int64_t>{part}, llvm::ArrayRef<int64_t>{1});
+      piece = LLVM::ShuffleVectorOp::create(b, loc, numbers, numbers, lanes(i, part));
     LLVM::StoreOp::create(b, loc, piece, memory.move(address, to.element, i), kVectorBytes);
   }
 }
@@ -154,18 +156,16 @@ void GpuLowering::lowerStore(phi::StoreRowsOp op) {
     Value address = rowEntry(op.getTarget(), row, columnOf(at), entries > 1);
     if (entries == 1)
       return memory.store(narrowed(load(from, at), element), address);
-    const int64_t part = kVectorBytes / bytesOf(from.element);
-    auto type = VectorType::get({entries}, from.element);
-    Value numbers = arith::ConstantOp::create(b, loc, b.getZeroAttr(type));
+    // A tile's numbers are at most twice as wide as those in memory.
+    const int64_t part = std::min(entries, kVectorBytes / bytesOf(from.element));
     Value source = entryAddress(from, at);
-    for (int64_t i = 0; i < entries; i += part) {
-      Value piece = LLVM::LoadOp::create(b, loc, VectorType::get({std::min(part, entries)}, from.element),
-                                         memory.move(source, from.element, i), kVectorBytes);
-      numbers = part >= entries ? piece
-                                : vector::InsertStridedSliceOp::create(
-                                      b, loc, piece, numbers, llvm::ArrayRef<int64_t>{i}, llvm::ArrayRef<int64_t>{1})
-                                      .getResult();
-    }
+    auto piece = [&](int64_t first) {
+      return LLVM::LoadOp::create(b, loc, VectorType::get({part}, from.element),
+                                  memory.move(source, from.element, first), kVectorBytes);
+    };
+    Value numbers = piece(0);
+    if (part < entries)
+      numbers = LLVM::ShuffleVectorOp::create(b, loc, numbers, piece(part), lanes(0, entries));
     LLVM::StoreOp::create(b, loc, narrowed(numbers, shaped(element, entries)), address, kVectorBytes);
   });
 }

@@ -150,13 +150,6 @@ Place GpuLowering::allocate(RankedTensorType type, unsigned lane, bool dense) {
   return place;
 }
 
-Value GpuLowering::entryAddress(const Place &place, At at) {
-  llvm::SmallVector<Index> indices;
-  for (Value index : at)
-    indices.push_back({index, 0});
-  return memory.address(place, indices);
-}
-
 /// The 16-bit numbers beside a place that has them.
 Place GpuLowering::copyOf(const Place &place) const {
   Place copy = place;
