@@ -20,8 +20,8 @@ std::size_t indexOf(Pass pass) { return static_cast<std::size_t>(pass); }
 
 /// What launches of a bucket use. Tunes first when that is asked for and was never done. `forward`: of the gradient from a
 /// residual.
-Schedule scheduleFor(const Compiled &compiled, Pass pass, const Sizes &sizes, const Bucket &bucket,
-                     bool mayTune, const Choice *forward) {
+Schedule scheduleFor(const Compiled &compiled, Pass pass, const Sizes &sizes, const Bucket &bucket, bool mayTune,
+                     const Choice *forward) {
   const TuneMode mode = tune::currentMode();
   if (mode == TuneMode::Off)
     return {};

@@ -38,7 +38,8 @@ private:
   static constexpr std::size_t kPasses = 3;
   using Slots = std::array<std::atomic<const Choice *>, Bucket::kCount>;
 
-  const Choice &lookUp(const Compiled &compiled, Pass pass, const Sizes &sizes, const Bucket &bucket, bool mayTune) const;
+  const Choice &lookUp(const Compiled &compiled, Pass pass, const Sizes &sizes, const Bucket &bucket,
+                       bool mayTune) const;
   const Choice *make(const Compiled &compiled, Pass pass, const Schedule &schedule) const;
   void forgetOld() const;
 

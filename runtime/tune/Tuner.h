@@ -25,6 +25,12 @@ struct Hooks {
   std::function<void(const Schedule &, Parameters &)> spoil; ///< changes what a candidate computed
 };
 
+/// True where the kernel runs on a GPU; an emulated one is the host.
+bool isGpuOfThisMachine(const Compiled &compiled);
+inline Clock::duration toDuration(double seconds) {
+  return std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(seconds));
+}
+
 /// tune() with hooks.
 Result<TuneReport> tuneWith(const Spec &spec, const std::string &attention, const CompileOptions &options,
                             const TuneOptions &tuning, const Hooks &hooks);
