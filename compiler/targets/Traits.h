@@ -14,7 +14,7 @@ struct Traits {
   double stateElements = 0;         ///< read and written once a chunk
   double rowElements = 0;           ///< of one token: inputs, features, output
   bool isCausal = false;
-  bool isSplit = false; ///< a sequence is dealt to several threads
+  bool isSplit = false;    ///< a sequence is dealt to several threads
   int64_t mostChunk = 128; ///< 0: the chunk is given
 };
 

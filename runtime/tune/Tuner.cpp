@@ -84,7 +84,7 @@ void Tuner::search() {
                 .value();
   report(nullptr);
   while (std::optional<Schedule> schedule = next()) {
-    if (isCancelled() || Clock::now() >= searchEnd())
+    if (isOver())
       break;
     attempt(*schedule);
   }
@@ -96,29 +96,37 @@ void Tuner::search() {
 }
 
 /// What the first candidate needs: launches of the compiler's own, which are right by the tests of the compiler, and of what an
-/// earlier call has found.
-void Tuner::prepare() {
+/// earlier call has found. False when the time is over before that.
+bool Tuner::prepare() {
   const Kernel kernel = kernelBy({}, "", compiled.device);
   const int64_t tokens = isGpuOfThisMachine(compiled) ? kEmulatedTokens : kReferenceTokens;
   reference = std::make_unique<ReferenceCheck>(compiled.instance, kernel, options.pass, oneHead(sizes, tokens));
+  if (isOver())
+    return false;
   length = std::make_unique<LengthCheck>(kernel, options.pass, oneHead(sizes, INT64_MAX), 1);
+  if (isOver())
+    return false;
   workload = std::make_unique<Workload>(kernel, sizes);
   own.subject = std::make_unique<Subject>(kernel, *workload, options.pass, options.threads);
   own.subject->launch();
+  if (isOver())
+    return false;
   const Clock::time_point before = Clock::now();
   own.subject->launch();
   launchSeconds = std::chrono::duration<double>(Clock::now() - before).count();
-  if (fastest.schedule.isDefault())
-    return;
-  fastest.artifact = build(fastest.schedule);
-  fastest.subject = std::make_unique<Subject>(kernelBy(fastest.schedule, fastest.artifact, compiled.device), *workload,
-                                              options.pass, options.threads);
-  fastest.subject->launch();
+  if (!fastest.schedule.isDefault()) {
+    fastest.artifact = build(fastest.schedule);
+    fastest.subject = std::make_unique<Subject>(kernelBy(fastest.schedule, fastest.artifact, compiled.device),
+                                                *workload, options.pass, options.threads);
+    fastest.subject->launch();
+  }
+  isPrepared = true;
+  return !isOver();
 }
 
 void Tuner::attempt(const Schedule &schedule) {
-  if (!workload)
-    prepare();
+  if (!isPrepared && !prepare())
+    return;
   Ready ready{.schedule = schedule, .artifact = {}, .subject = nullptr};
   TuneCandidate candidate = examine(schedule, ready);
   if (candidate.outcome == TuneOutcome::Measured)
