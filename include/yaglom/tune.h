@@ -55,7 +55,7 @@ struct TuneOptions {
   int64_t heads = 8;
   int64_t length = 4096;
   double budgetSeconds = 30;
-  double candidateSeconds = 20; ///< a candidate that takes longer to be compiled and checked counts as hung
+  double candidateSeconds = 60; ///< a candidate that takes longer to be compiled and checked counts as hung
   int threads = 0;              ///< of the launches that are timed; 0: one a core
   bool again = false;           ///< forgets what was measured before
   const std::atomic<bool> *cancel = nullptr;            ///< ends when it becomes true, and keeps what was measured

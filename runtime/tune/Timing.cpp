@@ -13,6 +13,7 @@ constexpr double kSampleSeconds = 2e-3;
 constexpr int kMostRepeats = 1000;
 /// A gain below this share does not pay for another program.
 constexpr double kLeastGain = 0.005;
+constexpr double kPatience = 4;
 /// After this many rounds what is clearly slower is given up.
 constexpr std::size_t kEarly = 3;
 
@@ -49,6 +50,8 @@ double Comparison::ratioSpread() const {
 
 bool Comparison::isFaster() const { return !ratios.empty() && ratio() + ratioSpread() < 1 - kLeastGain; }
 
+bool Comparison::mayBeFaster() const { return !isFaster() && ratio() < 1 - kLeastGain; }
+
 Comparison compare(Subject &first, Subject &second, const TimingLimits &limits) {
   Comparison result;
   const double once = sample(first, 1);
@@ -69,7 +72,8 @@ Comparison compare(Subject &first, Subject &second, const TimingLimits &limits) 
     result.ratios.push_back(result.second.back() / result.first.back());
     if (limits.mayGiveUp && result.rounds() >= kEarly && result.ratio() - result.ratioSpread() > 1)
       break;
-    if (result.rounds() >= limits.least && secondsSince(start) > limits.seconds)
+    const double patience = result.mayBeFaster() ? kPatience : 1;
+    if (result.rounds() >= limits.least && secondsSince(start) > patience * limits.seconds)
       break;
   }
   return result;

@@ -25,15 +25,17 @@ struct Comparison {
   double ratioSpread() const;
   /// Beyond noise, and by enough to matter.
   bool isFaster() const;
+  /// It seems so, but for the noise.
+  bool mayBeFaster() const;
 };
 
 /// What ends a comparison.
 struct TimingLimits {
   Clock::time_point deadline; ///< no round begins that would not end before
   const std::atomic<bool> *cancel = nullptr;
-  double seconds = 1;    ///< after the fewest rounds, this ends it
+  double seconds = 1;    ///< after the fewest rounds, this ends it; later where a gain is seen, but not surely
   std::size_t least = 5; ///< rounds that an answer needs
-  std::size_t most = 25;
+  std::size_t most = 50;
   bool mayGiveUp = true; ///< ends as soon as the second is seen not to be faster
 };
 

@@ -4,15 +4,12 @@
 
 #include "compiler/Artifact.h"
 #include "runtime/Programs.h"
-#include "runtime/tune/Settings.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <atomic>
 
-namespace yaglom {
-namespace runtime::tune {
+namespace yaglom::runtime::tune {
 namespace {
 
 /// Tokens that the reference is asked about: more than the largest chunk and no multiple of any. It takes time by their square.
@@ -22,23 +19,9 @@ constexpr double kConfirmShare = 0.25;
 constexpr std::size_t kConfirmRounds = 9;
 constexpr double kCandidateSeconds = 1;
 
-Clock::duration toDuration(double seconds) {
-  return std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(seconds));
-}
-
 /// Sizes at which one head is checked.
 Sizes oneHead(const Sizes &sizes, int64_t most) {
   return {1, 1, std::min(sizes.queryLength, most), std::min(sizes.keyLength, most)};
-}
-
-bool isGpuOfThisMachine(const Compiled &compiled) {
-  return compiled.device && compiled.device->ordinal() != TensorRef::kHost;
-}
-
-Error onlyHere(const std::string &target) {
-  return Error(fmt::format("a kernel for '{}' cannot be tuned: times are measured on the machine itself, so the target "
-                           "must be host or cuda",
-                           target));
 }
 
 } // namespace
@@ -66,35 +49,6 @@ const TuneCandidate *Tuner::find(const Schedule &schedule) const {
 Clock::time_point Tuner::searchEnd() const {
   const double wanted = 2 * launchSeconds * static_cast<double>(kConfirmRounds);
   return end - toDuration(std::min(kConfirmShare * options.budgetSeconds, wanted));
-}
-
-CompileOptions Tuner::optionsBy(const Schedule &schedule) const {
-  CompileOptions by = compiled.options;
-  by.schedule = schedule;
-  if (options.pass == Pass::BackwardFromResidual)
-    by.schedule = withChunk(compiled, schedule, forward->chunk);
-  return by;
-}
-
-/// The program of a candidate, as bytes.
-std::string Tuner::build(const Schedule &schedule) const {
-  const CompileOptions by = optionsBy(schedule);
-  if (options.pass == Pass::Forward)
-    return compiler::toArtifact(compiler::build(compiled.instance, by).value());
-  return compiler::toArtifact(compiler::buildBackward(compiled.instance, by, keeps()).value());
-}
-
-/// A kernel whose pass is that program, whatever is tuned; without an artifact it has the compiler's own.
-Kernel Tuner::kernelBy(const Schedule &schedule, const std::string &artifact,
-                       const std::shared_ptr<GpuDevice> &device) const {
-  std::shared_ptr<const compiler::Program> program = forward;
-  Preset preset{.isPinned = true, .keeps = keeps(), .backward = nullptr};
-  if (!artifact.empty() && options.pass == Pass::Forward)
-    program = compiler::load(compiler::fromArtifact<compiler::Program>(artifact).value()).value();
-  else if (!artifact.empty())
-    preset.backward = compiler::load(compiler::fromArtifact<compiler::BackwardProgram>(artifact).value()).value();
-  return Kernel(std::make_shared<const Kernel::Impl>(Kernel::Impl{
-      makeCompiled(compiled.spec, compiled.instance, optionsBy(schedule), program, device, preset).value(), 0}));
 }
 
 /// What was measured before.
@@ -130,7 +84,7 @@ void Tuner::search() {
                 .value();
   report(nullptr);
   while (std::optional<Schedule> schedule = next()) {
-    if (isCancelled() || Clock::now() >= searchEnd())
+    if (isOver())
       break;
     attempt(*schedule);
   }
@@ -142,29 +96,37 @@ void Tuner::search() {
 }
 
 /// What the first candidate needs: launches of the compiler's own, which are right by the tests of the compiler, and of what an
-/// earlier call has found.
-void Tuner::prepare() {
+/// earlier call has found. False when the time is over before that.
+bool Tuner::prepare() {
   const Kernel kernel = kernelBy({}, "", compiled.device);
   const int64_t tokens = isGpuOfThisMachine(compiled) ? kEmulatedTokens : kReferenceTokens;
   reference = std::make_unique<ReferenceCheck>(compiled.instance, kernel, options.pass, oneHead(sizes, tokens));
+  if (isOver())
+    return false;
   length = std::make_unique<LengthCheck>(kernel, options.pass, oneHead(sizes, INT64_MAX), 1);
+  if (isOver())
+    return false;
   workload = std::make_unique<Workload>(kernel, sizes);
   own.subject = std::make_unique<Subject>(kernel, *workload, options.pass, options.threads);
   own.subject->launch();
+  if (isOver())
+    return false;
   const Clock::time_point before = Clock::now();
   own.subject->launch();
   launchSeconds = std::chrono::duration<double>(Clock::now() - before).count();
-  if (fastest.schedule.isDefault())
-    return;
-  fastest.artifact = build(fastest.schedule);
-  fastest.subject = std::make_unique<Subject>(kernelBy(fastest.schedule, fastest.artifact, compiled.device), *workload,
-                                              options.pass, options.threads);
-  fastest.subject->launch();
+  if (!fastest.schedule.isDefault()) {
+    fastest.artifact = build(fastest.schedule);
+    fastest.subject = std::make_unique<Subject>(kernelBy(fastest.schedule, fastest.artifact, compiled.device),
+                                                *workload, options.pass, options.threads);
+    fastest.subject->launch();
+  }
+  isPrepared = true;
+  return !isOver();
 }
 
 void Tuner::attempt(const Schedule &schedule) {
-  if (!workload)
-    prepare();
+  if (!isPrepared && !prepare())
+    return;
   Ready ready{.schedule = schedule, .artifact = {}, .subject = nullptr};
   TuneCandidate candidate = examine(schedule, ready);
   if (candidate.outcome == TuneOutcome::Measured)
@@ -175,68 +137,6 @@ void Tuner::attempt(const Schedule &schedule) {
   hasNew = true;
   keep(false);
   report(&made.candidates.back());
-}
-
-/// In the child: builds the candidate, runs it, and returns its artifact when its numbers are right. A line of text in front says
-/// so: "right", or what is wrong.
-std::string Tuner::checkInChild(const Schedule &schedule) const {
-  if (hooks.inChild)
-    hooks.inChild(schedule);
-  const std::string artifact = build(schedule);
-  const Spoil spoil = [&](Parameters &results) {
-    if (hooks.spoil)
-      hooks.spoil(schedule, results);
-  };
-  // The driver of a GPU does not survive a fork; the emulator runs the same code, and finds more.
-  const bool isGpu = isGpuOfThisMachine(compiled);
-  const Kernel kernel =
-      kernelBy(schedule, artifact, isGpu ? emulatedDevice(compiled.device->architecture()) : compiled.device);
-  std::optional<std::string> wrong = reference->check(kernel, spoil);
-  if (!wrong && !isGpu)
-    wrong = length->check(kernel, spoil);
-  return wrong ? *wrong + "\n" : "right\n" + artifact;
-}
-
-/// Measured stands for: nothing speaks against it, and `ready` can be launched.
-TuneCandidate Tuner::examine(const Schedule &schedule, Ready &ready) {
-  TuneCandidate candidate{.schedule = schedule};
-  const Clock::time_point limit = Clock::now() + toDuration(options.candidateSeconds);
-  const Watched watched =
-      runWatched([&] { return checkInChild(schedule); }, std::min(limit, searchEnd()), options.cancel);
-  const auto reject = [&](TuneOutcome outcome, const std::string &message) {
-    candidate.outcome = outcome;
-    candidate.message = message;
-    return candidate;
-  };
-  switch (watched.end) {
-  case Watched::End::Cancelled:
-    return candidate;
-  case Watched::End::Late:
-    if (limit > searchEnd())
-      return candidate;
-    return reject(TuneOutcome::Hung,
-                  fmt::format("it was not compiled and checked within {:g} s", options.candidateSeconds));
-  case Watched::End::Failed:
-    return reject(TuneOutcome::Failed, watched.text);
-  case Watched::End::Done:
-    break;
-  }
-  const std::size_t line = watched.text.find('\n');
-  if (watched.text.compare(0, line, "right") != 0)
-    return reject(TuneOutcome::Wrong, watched.text.substr(0, line));
-  try {
-    ready.artifact = watched.text.substr(line + 1);
-    const Kernel kernel = kernelBy(schedule, ready.artifact, compiled.device);
-    if (isGpuOfThisMachine(compiled))
-      if (const std::optional<std::string> wrong = length->check(kernel))
-        return reject(TuneOutcome::Wrong, *wrong);
-    ready.subject = std::make_unique<Subject>(kernel, *workload, options.pass, options.threads);
-    ready.subject->launch();
-  } catch (const Error &error) {
-    return reject(TuneOutcome::Failed, error.what());
-  }
-  candidate.outcome = TuneOutcome::Measured;
-  return candidate;
 }
 
 /// Sets what the comparison says of `candidate`, whose rival has that ratio to the compiler's own.
@@ -358,72 +258,4 @@ TuneReport Tuner::run() {
   return std::move(made);
 }
 
-namespace {
-
-std::atomic<int64_t> launches = 0;
-
-Result<void> checkOptions(const CompileOptions &options, const TuneOptions &tuning) {
-  const std::pair<const char *, int64_t> sizes[] = {
-      {"batch", tuning.batch}, {"heads", tuning.heads}, {"length", tuning.length}};
-  for (const auto &[name, size] : sizes)
-    if (size < 1)
-      return Error(fmt::format("tune: expected 1 or more for '{}', found {}", name, size));
-  if (tuning.threads < 0)
-    return Error(fmt::format("tune: threads must be 0 or more, found {}", tuning.threads));
-  for (const auto &[name, value] :
-       {std::pair{"budgetSeconds", tuning.budgetSeconds}, std::pair{"candidateSeconds", tuning.candidateSeconds}})
-    if (!(value > 0))
-      return Error(fmt::format("tune: expected more than 0 for '{}', found {}", name, value));
-  if (!options.schedule.isDefault())
-    return Error(fmt::format("tune: the schedule is what is looked for, and must be left alone, found '{}'",
-                             options.schedule.toText()));
-  return {};
-}
-
-} // namespace
-
-Result<TuneReport> tuneWith(const Spec &spec, const std::string &attention, const CompileOptions &options,
-                            const TuneOptions &tuning, const Hooks &hooks) {
-  if (Result<void> checked = checkOptions(options, tuning); !checked)
-    return checked.error();
-  const std::string &target = options.target.name();
-  if (target != Target::host().name() && !cudaOrdinal(target))
-    return onlyHere(target);
-  const Result<std::shared_ptr<const Compiled>> compiled = compileShared(spec, attention, options);
-  if (!compiled)
-    return compiled.error();
-  const bool isKept = tuning.pass == Pass::BackwardFromResidual;
-  if (isKept && (*compiled)->program->keeps == compiler::Keeps::Nothing)
-    return Error(fmt::format("tune: '{}' leaves no residual, so there is no gradient from one", attention));
-  try {
-    const Sizes sizes{tuning.batch, tuning.heads, tuning.length, tuning.length};
-    const Choice *forward = isKept ? &(*compiled)->choose(Pass::Forward, sizes) : nullptr;
-    return Tuner(**compiled, sizes, tuning, hooks, forward).run();
-  } catch (const Error &error) {
-    return error;
-  }
-}
-
-Result<TuneReport> tuneLaunch(const Compiled &compiled, Pass pass, const Sizes &sizes, const Choice *forward) {
-  ++launches;
-  const std::string &target = compiled.options.target.name();
-  if (compiled.device ? !isGpuOfThisMachine(compiled) : target != Target::host().name())
-    return onlyHere(target);
-  const TuneOptions options{.pass = pass, .budgetSeconds = launchBudget()};
-  try {
-    return Tuner(compiled, sizes, options, {}, forward).run();
-  } catch (const Error &error) {
-    return error;
-  }
-}
-
-int64_t launchesTuned() { return launches; }
-
-} // namespace runtime::tune
-
-Result<TuneReport> tune(const Spec &spec, const std::string &attention, const CompileOptions &options,
-                        const TuneOptions &tuning) {
-  return runtime::tune::tuneWith(spec, attention, options, tuning, {});
-}
-
-} // namespace yaglom
+} // namespace yaglom::runtime::tune

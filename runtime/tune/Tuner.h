@@ -25,6 +25,12 @@ struct Hooks {
   std::function<void(const Schedule &, Parameters &)> spoil; ///< changes what a candidate computed
 };
 
+/// True where the kernel runs on a GPU; an emulated one is the host.
+bool isGpuOfThisMachine(const Compiled &compiled);
+inline Clock::duration toDuration(double seconds) {
+  return std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(seconds));
+}
+
 /// tune() with hooks.
 Result<TuneReport> tuneWith(const Spec &spec, const std::string &attention, const CompileOptions &options,
                             const TuneOptions &tuning, const Hooks &hooks);
@@ -52,7 +58,7 @@ private:
   };
 
   void begin();
-  void prepare();
+  bool prepare();
   void search();
   std::optional<Schedule> next() const;
   void attempt(const Schedule &schedule);
@@ -70,6 +76,7 @@ private:
   compiler::Keeps keeps() const;
   CompileOptions optionsBy(const Schedule &schedule) const;
   bool isCancelled() const { return options.cancel && options.cancel->load(); }
+  bool isOver() const { return isCancelled() || Clock::now() >= searchEnd(); }
   double seconds() const;
   /// Until when candidates may be looked at: the rest is for comparing the fastest with the compiler's own once more.
   Clock::time_point searchEnd() const;
@@ -89,7 +96,7 @@ private:
   std::unique_ptr<LengthCheck> length;
   Ready own, fastest; ///< `fastest` has no subject while it is the compiler's own
   double launchSeconds = 0;
-  bool hasNew = false, isComplete = false;
+  bool isPrepared = false, hasNew = false, isComplete = false;
   TuneReport made;
 };
 

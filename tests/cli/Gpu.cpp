@@ -110,3 +110,18 @@ TEST_CASE("sass-info needs a GPU and an assembler, and says which is missing") {
   command.push_back("--backward");
   CHECK(nlohmann::json::parse(tool(command).out)["kernels"][0]["kernel"] == "backward");
 }
+
+TEST_CASE("tune on a GPU checks candidates by the emulator and times them there") {
+  const Outcome outcome =
+      withDriver(YAGLOM_FAKE_GPU, {"tune", "specs/good.phi", "--attention", "plain", "--target", "cuda", "--head-dim",
+                                   "4", "--length", "9", "--heads", "1", "--budget", "4", "--json"});
+  REQUIRE(outcome.code == 0);
+  const auto json = nlohmann::json::parse(outcome.out);
+  int measured = 0;
+  for (const auto &candidate : json["candidates"]) {
+    INFO(candidate.dump());
+    CHECK((candidate["outcome"] == "measured" || candidate["outcome"] == "not reached"));
+    measured += candidate["outcome"] == "measured" && candidate["schedule"] != "default";
+  }
+  CHECK(measured >= 1);
+}

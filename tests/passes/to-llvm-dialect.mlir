@@ -1,3 +1,5 @@
+// Arithmetic, math, branches and functions in one conversion; an index is as wide as the target asks for.
+// SPDX-License-Identifier: Apache-2.0
 // RUN: yaglom-opt %s --phi-to-llvm-dialect | FileCheck %s
 // RUN: yaglom-opt %s --phi-to-llvm-dialect=index-bits=32 | FileCheck %s --check-prefix=NARROW
 
