@@ -36,11 +36,14 @@ foreach(case IN LISTS cases)
       --heads 3 ${seed} --name ${name} -o "${exports}")
 endforeach()
 
+run("${TOOL}" export "${specs}/linear_transformer.phi" --attention linear_transformer --head-dim 16 --value-dim 12
+    --target x86-64-v4 --name wide -o "${exports}")
+
 # A symbol that an object needs of others is one of the C library.
 file(GLOB objects "${exports}/*.o")
 list(LENGTH objects count)
-if(NOT count EQUAL 16)
-  message(FATAL_ERROR "expected 16 object files, found ${count}")
+if(NOT count EQUAL 17)
+  message(FATAL_ERROR "expected 17 object files, found ${count}")
 endif()
 foreach(object IN LISTS objects)
   run("${NM}" -u "${object}")

@@ -11,6 +11,7 @@
 #include "linear_transformer.h"
 #include "performer.h"
 #include "shared.h"
+#include "wide.h"
 
 static int failures = 0;
 
@@ -263,6 +264,19 @@ static void check_empty(void) {
   }
 }
 
+/* An export for AVX-512 alone is refused where there is none. */
+static void check_processor(int is_wide) {
+  static float data[D];
+  wide_error error = {0};
+  const wide_launch launch = {.error = &error};
+  const wide_inputs inputs = {wide_dense_const(data, 1, 1, 1, D), wide_dense_const(data, 1, 1, 1, D),
+                              wide_dense_const(data, 1, 1, 1, E)};
+  const wide_tensor O = wide_dense(data, 1, 1, 1, E);
+  const int status = is_wide ? wide_OK : wide_PROCESSOR;
+  expect(wide_forward(&inputs, NULL, &O, &launch) == status && error.status == status, "wide", "another status");
+  expect((wide_target() != NULL) == is_wide && (wide_forward_scratch_bytes(1) != 0) == is_wide, "wide", "is chosen");
+}
+
 #define MAKE(NAME, ELEMENT, INPUTS, HEADS) NAME##_make(argv[2]);
 #define CHECK(NAME, ELEMENT, INPUTS, HEADS) NAME##_check(argv[2]);
 
@@ -279,6 +293,7 @@ int main(int argc, char **argv) {
   const int is_wide = __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vl") &&
                       __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512bw");
   expect(strcmp(levels_target(), is_wide ? "x86-64-v4" : "x86-64-v3") == 0, "levels", levels_target());
+  check_processor(is_wide);
   printf("%d failures, %s\n", failures, levels_target());
   return failures != 0;
 }
