@@ -13,6 +13,8 @@ namespace {
 
 using namespace exporting;
 
+constexpr int64_t kMostHeads = 65536; ///< whose initial parameters are written
+
 std::string originOf(const std::string &attention, const CompileOptions &options, const Instance &instance) {
   std::string text = fmt::format("attention {}, {}", attention, toText(options.dtype));
   for (const auto &[name, value] : instance.dims)
@@ -28,7 +30,11 @@ Result<Parameters> initialParameters(const Spec &spec, const std::string &attent
   const Result<Kernel> kernel = compile(spec, attention, options);
   if (!kernel)
     return kernel.error();
-  return kernel->initialParameters(how.heads, how.seed);
+  try {
+    return kernel->initialParameters(how.heads, how.seed);
+  } catch (const Error &error) {
+    return error;
+  }
 }
 
 /// Comments of PTX begin as those of C++.
@@ -61,8 +67,8 @@ Result<std::vector<ExportedFile>> exportAttention(const Spec &spec, const std::s
   const std::string name = how.name.empty() ? attention : how.name;
   if (!isIdentifier(name))
     return Error(fmt::format("the name of an export is one of a C function, found '{}'", name));
-  if (how.heads < 1)
-    return Error(fmt::format("heads must be 1 or more, found {}", how.heads));
+  if (how.heads < 1 || how.heads > kMostHeads)
+    return Error(fmt::format("heads must be from 1 to {}, found {}", kMostHeads, how.heads));
   Result<Instance> instance = runtime::bindOptions(spec, attention, options);
   if (!instance)
     return instance.error();

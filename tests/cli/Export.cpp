@@ -13,8 +13,8 @@ bool contains(const std::string &text, const std::string &part) { return text.fi
 
 /// Of the small attention `plain`, into the temporary folder `name`.
 Outcome exportPlain(const std::string &name, const std::vector<std::string> &more = {}) {
-  std::vector<std::string> words{"export", "specs/good.phi", "--attention", "plain", "--head-dim",
-                                 "8",      "--heads",        "2",           "-o",    temporary(name)};
+  std::vector<std::string> words{"export", "specs/good.phi", "--attention", "plain", "--head-dim", "8",
+                                 "-o",     temporary(name)};
   words.insert(words.end(), more.begin(), more.end());
   return tool(words);
 }
@@ -70,6 +70,7 @@ TEST_CASE("export refuses targets that do not go together, or are no targets of 
   CHECK(contains(refused({"--dtype", "bf16"}), "processors compute with f32 or f64, found bf16"));
   CHECK(contains(refused({"--name", "a-b"}), "the name of an export is one of a C function, found 'a-b'"));
   CHECK(contains(refused({"--name", "double"}), "found 'double'"));
+  CHECK(contains(refused({"--heads", "65537"}), "heads must be from 1 to 65536, found 65537"));
   CHECK(exportPlain("refused", {"--target", "mars"}).code == 2);
   CHECK(exportPlain("refused", {"--heads", "0"}).code == 2);
   CHECK_FALSE(std::filesystem::exists(temporary("refused")));

@@ -17,8 +17,8 @@ set(cases
   "linear_transformer|${specs}/linear_transformer.phi|linear_transformer||"
   "performer|${specs}/performer.phi|performer|--set m=16|"
   "exact|${specs}/softmax.phi|exact|--dtype f64|"
-  "gated|${specs}/rfa.phi|rfa_gated|--set m=16|"
-  "shared|${SOURCE}/tests/install/exported/shared.phi|both||"
+  "retention|${specs}/retention.phi|retention||"
+  "shared|${SOURCE}/tests/install/exported/shared.phi|both|--dtype f64|"
   "levels|${specs}/linear_transformer.phi|linear_transformer||--target x86-64-v4,x86-64-v3")
 
 function(read_case text)
@@ -33,14 +33,17 @@ endfunction()
 foreach(case IN LISTS cases)
   read_case("${case}")
   run("${TOOL}" export "${spec}" --attention ${attention} --head-dim 16 --value-dim 12 ${options} ${target} --backward
-      --heads 3 ${seed} --name ${name} -o "${exports}")
+      --heads 2 ${seed} --name ${name} -o "${exports}")
 endforeach()
+
+run("${TOOL}" export "${specs}/linear_transformer.phi" --attention linear_transformer --head-dim 16 --value-dim 12
+    --target x86-64-v4 --name wide -o "${exports}")
 
 # A symbol that an object needs of others is one of the C library.
 file(GLOB objects "${exports}/*.o")
 list(LENGTH objects count)
-if(NOT count EQUAL 16)
-  message(FATAL_ERROR "expected 16 object files, found ${count}")
+if(NOT count EQUAL 17)
+  message(FATAL_ERROR "expected 17 object files, found ${count}")
 endif()
 foreach(object IN LISTS objects)
   run("${NM}" -u "${object}")

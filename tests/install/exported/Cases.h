@@ -2,10 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-enum { B = 2, H = 3, N = 150, M = 70, D = 16, E = 12 };
+enum { B = 3, H = 2, N = 150, M = 70, D = 16, E = 12 };
 
 #define QKV(X) X(Q, "Q", N, D) X(K, "K", N, D) X(V, "V", N, E)
-#define QKV_GATE(X) QKV(X) X(g, "g", N, 1)
 #define EVERYTHING(X)                                                                                                  \
   X(Q, "Q", N, D) X(bias, "bias", N, 1) X(K, "K", M, D) X(V, "V", M, E) X(register_2, "register", M, E)
 
@@ -15,7 +14,7 @@ enum { B = 2, H = 3, N = 150, M = 70, D = 16, E = 12 };
   X(flexformer_n_W2, "flexformer_n.W2", H * 16 * D)                                                                    \
   X(flexformer_n_sigma, "flexformer_n.sigma", H) X(flexformer_n_tau, "flexformer_n.tau", H)
 #define PERFORMER(X) X(favor_W, "favor.W", H * 16 * D)
-#define RFA(X) X(rfa_s, "rfa.s", H *D) X(rfa_Z, "rfa.Z", H * 16 * D)
+#define RETENTION(X) X(retention_gamma, "retention.gamma", H)
 #define SHARED(X) X(both_double, "both.double", H) X(features_scale, "features.scale", D)
 
 // name, element, inputs, parameters and draws
@@ -24,6 +23,6 @@ enum { B = 2, H = 3, N = 150, M = 70, D = 16, E = 12 };
   X(linear_transformer, float, QKV, NO_HEADS)                                                                          \
   X(performer, float, QKV, PERFORMER)                                                                                  \
   X(exact, double, QKV, NO_HEADS)                                                                                      \
-  X(gated, float, QKV_GATE, RFA)                                                                                       \
-  X(shared, float, EVERYTHING, SHARED)                                                                                 \
+  X(retention, float, QKV, RETENTION)                                                                                  \
+  X(shared, double, EVERYTHING, SHARED)                                                                                \
   X(levels, float, QKV, NO_HEADS)

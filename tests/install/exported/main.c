@@ -6,11 +6,12 @@
 
 #include "exact.h"
 #include "flexformer.h"
-#include "gated.h"
 #include "levels.h"
 #include "linear_transformer.h"
 #include "performer.h"
+#include "retention.h"
 #include "shared.h"
+#include "wide.h"
 
 static int failures = 0;
 
@@ -220,7 +221,7 @@ static void check_mistakes(void) {
   flexformer_parameters other = parameters;
   other.heads = 1;
   expect(flexformer_forward(&good, &other, &O, &launch) == flexformer_SHAPE, "heads", "are not refused");
-  IS_TEXT(error, "argument 'parameters.heads': expected 3, found 1");
+  IS_TEXT(error, "argument 'parameters.heads': expected 2, found 1");
   other = parameters;
   other.flexformer_n_tau = NULL;
   expect(flexformer_forward(&good, &other, &O, &launch) == flexformer_NULL, "tau", "is not refused");
@@ -238,13 +239,13 @@ static void check_mistakes(void) {
 
 /* Without a query: gradients of keys and parameters are 0. Without a batch nothing is read, and the same holds. */
 static void check_empty(void) {
-  static float data[B * H * M * D], scale[D], half[H], gradient[B * H * M * D];
+  static double data[B * H * M * D], scale[D], half[H], gradient[B * H * M * D];
   for (int batch = B; batch >= 0; batch -= B) {
     const shared_inputs inputs = {shared_dense_const(NULL, batch, H, 0, D), shared_dense_const(NULL, batch, H, 0, 1),
                                   shared_dense_const(data, batch, H, M, D), shared_dense_const(data, batch, H, M, E),
                                   shared_dense_const(data, batch, H, M, E)};
-    float grad_scale[D] = {7}, grad_half[H] = {7, 7, 7};
-    static float of_v[B * H * M * E], of_register[B * H * M * E];
+    double grad_scale[D] = {7}, grad_half[H] = {7, 7};
+    static double of_v[B * H * M * E], of_register[B * H * M * E];
     const shared_parameters parameters = {.heads = H, .features_scale = scale, .both_double = half};
     const shared_const_tensor dO = shared_dense_const(NULL, batch, H, 0, E);
     const shared_gradients gradients = {shared_dense(NULL, batch, H, 0, D),
@@ -256,11 +257,27 @@ static void check_empty(void) {
                                         .both_double = grad_half};
     for (int i = 0; i < B * H * M * D; ++i)
       gradient[i] = 7;
-    expect(shared_backward(&inputs, &parameters, &dO, &gradients, NULL) == shared_OK, "no query", "is refused");
+    const size_t bytes = shared_backward_scratch_bytes(batch, H, 0, 1);
+    const shared_launch launch = {.scratch = allocate(bytes), .scratch_bytes = bytes};
+    expect(shared_backward(&inputs, &parameters, &dO, &gradients, &launch) == shared_OK, "no query", "is refused");
     for (int i = 0; i < batch * H * M * D; ++i)
       expect(gradient[i] == 0, "no query", "grad.K is not 0");
-    expect(grad_scale[0] == 0 && grad_half[2] == 0, "no query", "gradients of parameters are not 0");
+    expect(grad_scale[0] == 0 && grad_half[1] == 0, "no query", "gradients of parameters are not 0");
+    free(launch.scratch);
   }
+}
+
+/* An export for AVX-512 alone is refused where there is none. */
+static void check_processor(int is_wide) {
+  static float data[D];
+  wide_error error = {0};
+  const wide_launch launch = {.error = &error};
+  const wide_inputs inputs = {wide_dense_const(data, 1, 1, 1, D), wide_dense_const(data, 1, 1, 1, D),
+                              wide_dense_const(data, 1, 1, 1, E)};
+  const wide_tensor O = wide_dense(data, 1, 1, 1, E);
+  const int status = is_wide ? wide_OK : wide_PROCESSOR;
+  expect(wide_forward(&inputs, NULL, &O, &launch) == status && error.status == status, "wide", "another status");
+  expect((wide_target() != NULL) == is_wide && (wide_forward_scratch_bytes(1) != 0) == is_wide, "wide", "is chosen");
 }
 
 #define MAKE(NAME, ELEMENT, INPUTS, HEADS) NAME##_make(argv[2]);
@@ -279,6 +296,7 @@ int main(int argc, char **argv) {
   const int is_wide = __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vl") &&
                       __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512bw");
   expect(strcmp(levels_target(), is_wide ? "x86-64-v4" : "x86-64-v3") == 0, "levels", levels_target());
+  check_processor(is_wide);
   printf("%d failures, %s\n", failures, levels_target());
   return failures != 0;
 }
