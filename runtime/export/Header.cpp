@@ -142,10 +142,10 @@ std::string writeHeader(const Interface &interface, const std::vector<Version> &
 }
 
 std::string writeCMake(const Interface &interface, const std::vector<std::string> &code, bool isGpu) {
-  std::vector<std::string> sources{interface.name + ".c"}, files = code;
-  for (std::string &file : files)
-    file = "${CMAKE_CURRENT_LIST_DIR}/" + file;
-  sources[0] = "${CMAKE_CURRENT_LIST_DIR}/" + sources[0];
+  const std::string folder = "${CMAKE_CURRENT_LIST_DIR}/";
+  std::vector<std::string> sources{folder + interface.name + ".c"}, files;
+  for (const std::string &file : code)
+    files.emplace_back(folder).append(file);
   if (!isGpu)
     sources.insert(sources.end(), files.begin(), files.end());
   std::string text = fmt::format(R"(# {}: {}.
