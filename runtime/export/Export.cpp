@@ -93,6 +93,7 @@ Result<std::vector<ExportedFile>> exportAttention(const Spec &spec, const std::s
     return tensors.error();
   std::vector<ExportedFile> files = codeFiles(interface, *versions);
   std::vector<std::string> code;
+  code.reserve(files.size());
   for (const ExportedFile &file : files)
     code.push_back(file.name);
   files.push_back({name + ".h", writeHeader(interface, *versions)});

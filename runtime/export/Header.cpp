@@ -47,10 +47,10 @@ std::string fill(std::string text, const Fields &fields) {
   return text;
 }
 
-std::string inputMembers(const Interface &interface, const char *type, const char *note) {
+std::string inputMembers(const Interface &interface, const char *type) {
   std::string text;
   for (const TokenTensor &input : interface.inputs)
-    text += fmt::format("  NAME_{} {}; /**< {}{} */\n", type, input.member, axes(interface, input), note);
+    text += fmt::format("  NAME_{} {}; /**< {} */\n", type, input.member, axes(interface, input));
   return text;
 }
 
@@ -124,11 +124,11 @@ std::string writeHeader(const Interface &interface, const std::vector<Version> &
                {"ELEMENT_NOTE", isHalf ? fmt::format(": the bits of a {}", toText(interface.element)) : std::string()},
                {"ELEMENT", toC(interface.element)},
                {"NUMBER", toC(interface.number)},
-               {"INPUTS", inputMembers(interface, "const_tensor", "")},
+               {"INPUTS", inputMembers(interface, "const_tensor")},
                {"PARAMETERS", headMembers(interface, number.c_str(), false)},
                {"ORIGIN", interface.origin}});
   if (backward)
-    text += fill(kGradients, {{"INPUTS", inputMembers(interface, "tensor", "")},
+    text += fill(kGradients, {{"INPUTS", inputMembers(interface, "tensor")},
                               {"PARAMETERS", headMembers(interface, "NAME_number", true)}});
   text += first.isGpu() ? kGpu : kCpu;
   if (backward)
@@ -142,10 +142,10 @@ std::string writeHeader(const Interface &interface, const std::vector<Version> &
 }
 
 std::string writeCMake(const Interface &interface, const std::vector<std::string> &code, bool isGpu) {
-  std::vector<std::string> sources{interface.name + ".c"}, files = code;
-  for (std::string &file : files)
-    file = "${CMAKE_CURRENT_LIST_DIR}/" + file;
-  sources[0] = "${CMAKE_CURRENT_LIST_DIR}/" + sources[0];
+  const std::string folder = "${CMAKE_CURRENT_LIST_DIR}/";
+  std::vector<std::string> sources{folder + interface.name + ".c"}, files;
+  for (const std::string &file : code)
+    files.emplace_back(folder).append(file);
   if (!isGpu)
     sources.insert(sources.end(), files.begin(), files.end());
   std::string text = fmt::format(R"(# {}: {}.

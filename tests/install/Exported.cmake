@@ -81,6 +81,7 @@ file(GLOB performer "${exports}/performer*.o")
 run("${CC}" -std=c99 -Wall -Wextra -Werror "-I${exports}" "${exports}/example.c" "${exports}/performer.c" ${performer}
     -o "${exports}/example")
 run("${exports}/example")
+run("${CXX}" -std=c++17 -Wall -Wextra -Werror -fsyntax-only -x c++ "${exports}/shared.h")
 
 run("${program}" make "${exports}")
 foreach(case IN LISTS cases)
