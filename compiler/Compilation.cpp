@@ -40,14 +40,19 @@ static std::string programName(const Instance &instance, const CompileOptions &o
   return name;
 }
 
-Lines Compilation::linesOfEnvironment() { return Profile::ofEnvironment().needsLines() ? Lines::Table : Lines::None; }
+/// Of code of the processor: debuggers see no other.
+static Lines linesOfEnvironment(const CompileOptions &options) {
+  return !gpuArchitecture(options.target.name()) && Profile::ofEnvironment().needsLines() ? Lines::Table : Lines::None;
+}
 
 Compilation::Compilation(const Instance &instance, const CompileOptions &options, llvm::StringRef program,
-                         const Linkage *linkage, Lines lines)
-    : instance(instance), options(options), linkage(linkage), lines(lines), context(MLIRContext::Threading::DISABLED),
+                         const Linkage *linkage, std::optional<Lines> lines)
+    : instance(instance), options(options), linkage(linkage), lines(lines ? *lines : linesOfEnvironment(options)),
+      context(MLIRContext::Threading::DISABLED),
       handler(&context,
               [this](Diagnostic &diagnostic) {
-                messages += diagnostic.str() + "\n";
+                const std::string place = placeText(diagnostic.getLocation());
+                messages += fmt::format("{}{}{}\n", place, place.empty() ? "" : ": ", diagnostic.str());
                 return success();
               }),
       dump(programName(instance, options, program)) {
@@ -81,8 +86,9 @@ void Compilation::emit() {
 Error Compilation::internal(llvm::StringRef stage, llvm::StringRef reproducer, llvm::StringRef extension) {
   const std::string &attention = instance.attention->id.name;
   const Result<std::string> file = writeReproducer(attention + "-" + stage.str(), extension, reproducer);
+  const char *const replay = extension == "mlir" ? ", which yaglom-opt --run-reproducer replays" : "";
   const std::string what =
-      file ? fmt::format("please report it with the file '{}', which replays it", *file)
+      file ? fmt::format("please report it with the file '{}'{}", *file, replay)
            : fmt::format("please report it with this text ({})\n{}", file.error().what(), reproducer.str());
   return Error(fmt::format("internal error in stage '{}' of attention '{}': {}{}{}", stage.str(), attention, messages,
                            messages.empty() ? "" : "  ", what));
@@ -191,7 +197,7 @@ Compilation::toLlvm(llvm::function_ref<void(OpPassManager &)> build, const char 
     return done.error();
   std::unique_ptr<llvm::Module> result = translate();
   if (!result)
-    return internal("llvm", printModule(*module, /*locations=*/true));
+    return internal("llvm", reproducerText(*module, PassManager(&context, ModuleOp::getOperationName())));
   if (dump.isOn())
     dump.write("llvm", "ll", printModule(*llvm::CloneModule(*result), lines != Lines::None));
   return result;
@@ -255,19 +261,27 @@ Result<Code> Compilation::generatePtx(llvm::ArrayRef<std::pair<Entry *, std::str
     return llvmModule.error();
   if (linkage)
     applyLinkage(**llvmModule, entries, *linkage);
-  auto ptx = nvgpu::emitPtx(**llvmModule, *device);
+  auto ptx = emitPtx(**llvmModule, *device);
   if (!ptx)
     return ptx.error();
   dump.write("ptx", "ptx", *ptx);
   for (auto &[entry, name] : entries) {
     Operation *function = module->lookupSymbol(name);
     if (!function)
-      return internal("ptx", print());
+      return internal("ptx", printModule(**llvmModule, /*locations=*/false), "ll");
     auto bytes = [&](llvm::StringRef attr) { return function->getAttrOfType<IntegerAttr>(attr).getInt(); };
     entry->gpu = {nullptr, prefix() + name, device->threads, bytes(nvgpu::KernelAbi::kSharedBytes),
                   bytes(nvgpu::KernelAbi::kScratchBytes)};
   }
   return Code{architecture, std::move(*ptx), nullptr};
+}
+
+Result<std::string> Compilation::emitPtx(llvm::Module &llvmModule, const nvgpu::Device &device) {
+  auto ptx = nvgpu::emitPtx(llvmModule, device);
+  if (ptx)
+    return ptx;
+  messages += std::string(ptx.error().what()) + "\n";
+  return internal("ptx", printModule(llvmModule, /*locations=*/false), "ll");
 }
 
 /// LLVM IR, or what the target's code generator makes of it.
@@ -298,7 +312,7 @@ Result<std::string> Compilation::emitCode(Stage stage) {
     return llvmModule.error();
   if (stage == Stage::Llvm)
     return printModule(**llvmModule, comments);
-  auto text = nvgpu::emitPtx(**llvmModule, *device);
+  auto text = emitPtx(**llvmModule, *device);
   if (!text)
     return text;
   const std::string annotated = comments ? placesAsComments(*text, "//") : *text;

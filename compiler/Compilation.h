@@ -28,12 +28,9 @@ enum class Lines {
 /// One compilation: a context of its own, so that compilations in several threads share nothing.
 class Compilation {
 public:
-  /// `program` is what is compiled of the attention, "forward": it names files.
+  /// `program` is what is compiled of the attention, "forward": it names files. `lines`: else what YAGLOM_PROFILE needs.
   Compilation(const Instance &instance, const CompileOptions &options, llvm::StringRef program,
-              const Linkage *linkage = nullptr, Lines lines = linesOfEnvironment());
-
-  /// What YAGLOM_PROFILE needs.
-  static Lines linesOfEnvironment();
+              const Linkage *linkage = nullptr, std::optional<Lines> lines = std::nullopt);
 
   void emit();
   /// Of tiles, states and sums.
@@ -51,7 +48,10 @@ public:
   std::string prefix() const { return linkage ? linkage->prefix : std::string(); }
   Result<std::string> emitCode(Stage stage);
   std::string print();
-  /// The Error of a bug of ours. It names the file that `reproducer`, what the stage was given, is written to.
+  /// nvgpu::emitPtx(), whose Error is a bug of ours.
+  Result<std::string> emitPtx(llvm::Module &llvmModule, const nvgpu::Device &device);
+  /// The Error of a bug of ours. It names the file that `reproducer`, what the stage was given, is written to: "mlir" with
+  /// passes, which yaglom-opt replays, or "ll".
   Error internal(llvm::StringRef stage, llvm::StringRef reproducer, llvm::StringRef extension = "mlir");
 
   const Instance &instance;

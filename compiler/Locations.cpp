@@ -31,20 +31,6 @@ llvm::SmallVector<llvm::StringRef, 0> linesOf(llvm::StringRef text) {
   return lines;
 }
 
-/// Every place in a file that a location is made of, each once.
-std::string placeText(mlir::Location location) {
-  llvm::SmallVector<std::string> places;
-  location->walk([&](mlir::Location part) {
-    if (auto file = mlir::dyn_cast<mlir::FileLineColLoc>(part)) {
-      std::string text = placeText(file.getFilename().getValue(), file.getLine(), file.getColumn());
-      if (!llvm::is_contained(places, text))
-        places.push_back(std::move(text));
-    }
-    return mlir::WalkResult::advance();
-  });
-  return llvm::join(places, ", ");
-}
-
 /// Whether the line is a label that only the line table needs.
 bool isLabelOfTable(llvm::StringRef line) {
   return line.ends_with(":") && (line.starts_with(".Ltmp") || line.starts_with(".Lfunc_begin") ||
@@ -83,6 +69,19 @@ public:
 };
 
 } // namespace
+
+std::string placeText(mlir::Location location) {
+  llvm::SmallVector<std::string> places;
+  location->walk([&](mlir::Location part) {
+    if (auto file = mlir::dyn_cast<mlir::FileLineColLoc>(part)) {
+      std::string text = placeText(file.getFilename().getValue(), file.getLine(), file.getColumn());
+      if (!llvm::is_contained(places, text))
+        places.push_back(std::move(text));
+    }
+    return mlir::WalkResult::advance();
+  });
+  return llvm::join(places, ", ");
+}
 
 std::string printModule(mlir::ModuleOp module, bool locations) {
   std::string text;

@@ -9,6 +9,9 @@
 
 namespace yaglom::compiler {
 
+/// Every place in a file that a location is made of, each once: "performer.phi:12:9"; empty when it is of none.
+std::string placeText(mlir::Location location);
+
 /// The module as text; with `locations` the line that an operation begins on ends with `// performer.phi:12:9`.
 std::string printModule(mlir::ModuleOp module, bool locations);
 

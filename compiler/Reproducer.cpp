@@ -13,7 +13,7 @@
 
 namespace yaglom::compiler {
 
-std::string reproducerText(mlir::ModuleOp before, mlir::OpPassManager &passes) {
+std::string reproducerText(mlir::ModuleOp before, const mlir::OpPassManager &passes) {
   std::string pipeline, text;
   llvm::raw_string_ostream pipelineStream(pipeline), stream(text);
   passes.printAsTextualPipeline(pipelineStream);

@@ -13,7 +13,7 @@ namespace yaglom::compiler {
 
 /// The module, with its locations, and the passes that it was given to, in MLIR's format of reproducers. MLIR's own writer
 /// (PassManager::enableCrashReproducerGeneration) installs signal handlers, which are the host program's.
-std::string reproducerText(mlir::ModuleOp before, mlir::OpPassManager &passes);
+std::string reproducerText(mlir::ModuleOp before, const mlir::OpPassManager &passes);
 
 /// Writes `text` to a new file in YAGLOM_DUMP's folder, or in the folder of temporary files. `name` becomes part of its name.
 /// The path of the file, or why there is none.

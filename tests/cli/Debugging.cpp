@@ -130,7 +130,10 @@ TEST_CASE("YAGLOM_PROFILE=jitdump writes the code for perf inject") {
   const std::string folder = temporary("jitdump");
   fs::create_directory(folder);
   const Variable profile("YAGLOM_PROFILE", "jitdump"), place("JITDUMPDIR", folder);
-  REQUIRE(tool(benchPlain()).code == 0);
+  const Outcome outcome = tool(benchPlain());
+  REQUIRE(outcome.code == 0);
+  CHECK(outcome.err == "");
+  CHECK(outcome.out.starts_with("plain on host"));
   std::string dump;
   for (const fs::directory_entry &entry : fs::recursive_directory_iterator(folder))
     if (entry.path().extension() == ".dump")

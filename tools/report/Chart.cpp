@@ -84,10 +84,12 @@ Axis logAxis(double low, double high, bool bytes) {
 }
 
 Axis percentAxis(double high) {
-  const double top = high <= 0.2 ? 0.2 : high <= 0.5 ? 0.5 : std::max(1.0, high);
-  Axis axis{0, top, kHeight - kBottom, kTop, false, {}};
-  for (int i = 0; i <= 5; ++i)
-    axis.ticks.push_back(top * i / 5);
+  // A busy machine may show more than all.
+  const double step = high <= 0.2 ? 0.04 : high <= 0.5 ? 0.1 : 0.2 * std::ceil(high / 1.6);
+  const int steps = std::max(5, static_cast<int>(std::ceil(high / step)));
+  Axis axis{0, steps * step, kHeight - kBottom, kTop, false, {}};
+  for (int i = 0; i <= steps; ++i)
+    axis.ticks.push_back(i * step);
   return axis;
 }
 

@@ -74,7 +74,8 @@ std::shared_ptr<ObjectLinkingLayer::Plugin> jitdump(ExecutionSession &session) {
   return std::make_shared<PerfSupportPlugin>(
       session.getExecutorProcessControl(), ExecutorAddr::fromPtr(&llvm_orc_registerJITLoaderPerfStart),
       ExecutorAddr::fromPtr(&llvm_orc_registerJITLoaderPerfEnd),
-      ExecutorAddr::fromPtr(&llvm_orc_registerJITLoaderPerfImpl), /*EmitDebugInfo=*/true, /*EmitUnwindInfo=*/true);
+      ExecutorAddr::fromPtr(&llvm_orc_registerJITLoaderPerfImpl), /*EmitDebugInfo=*/true,
+      /*EmitUnwindInfo=*/false); // LLVM 22 prints a line for each
 }
 
 } // namespace

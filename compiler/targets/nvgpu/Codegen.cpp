@@ -146,7 +146,7 @@ Result<std::string> emitPtx(llvm::Module &module, const Device &device) {
       auto *intrinsic = llvm::dyn_cast<llvm::IntrinsicInst>(call);
       if (!intrinsic || !isSelectable(*intrinsic)) {
         llvm::Function *callee = call->getCalledFunction();
-        return Error("internal error: '" + (callee ? callee->getName().str() : "an address") +
+        return Error("'" + (callee ? callee->getName().str() : "an address") +
                      "' is called on the GPU, which cannot do that");
       }
     }
