@@ -3,6 +3,7 @@
 #include "yaglom/tune.h"
 #include "tools/Json.h"
 #include "tools/Options.h"
+#include "tools/Provenance.h"
 
 #include <fmt/format.h>
 
@@ -87,7 +88,7 @@ std::string toJson(const TuneCandidate &candidate) {
       .add("schedule", candidate.schedule.toText())
       .add("outcome", toText(candidate.outcome))
       .add("message", candidate.message)
-      .add("median_ms", candidate.medianMs)
+      .add("ms_median", candidate.medianMs)
       .add("spread_ms", candidate.spreadMs)
       .add("ratio", candidate.ratio)
       .add("ratio_spread", candidate.ratioSpread)
@@ -101,8 +102,16 @@ void printJson(const TuneCommand &command, Pass pass, const TuneReport &report) 
   for (const TuneCandidate &candidate : report.candidates)
     candidates += (candidates.empty() ? "" : ", ") + toJson(candidate);
   fmt::print("{}\n", JsonObject()
+                         .add("kind", "tune")
                          .add("attention", command.attention)
                          .add("pass", nameOf(pass))
+                         .add("target", command.compile.target.name())
+                         .add("dtype", toText(command.compile.dtype))
+                         .add("batch", command.tuning.batch)
+                         .add("heads", command.tuning.heads)
+                         .add("length", command.tuning.length)
+                         .add("machine", processorName())
+                         .add("date", nowText())
                          .add("bucket", report.bucket)
                          .add("chosen", report.fastest().schedule.toText())
                          .add("ratio", report.fastest().ratio)

@@ -56,8 +56,8 @@ std::vector<std::string> measurements() {
                      {"length", 2048},
                      {"chosen", "chunk=64"},
                      {"candidates",
-                      {{{"schedule", "chunk=32"}, {"ms_median", 31.25}, {"spread", 0.5}, {"outcome", "measured"}},
-                       {{"schedule", "chunk=64"}, {"ms_median", 24.5}, {"spread", 0.25}, {"outcome", "measured"}},
+                      {{{"schedule", "chunk=32"}, {"ms_median", 31.25}, {"spread_ms", 0.5}, {"outcome", "measured"}},
+                       {{"schedule", "chunk=64"}, {"ms_median", 24.5}, {"spread_ms", 0.25}, {"outcome", "measured"}},
                        {{"schedule", "chunk=512"}, {"outcome", "a wrong number"}}}}};
   writeFile(temporary("bench.jsonl"), bench);
   writeFile(temporary("tune.jsonl"), tune.dump() + "\n");

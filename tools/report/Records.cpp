@@ -101,6 +101,7 @@ TuneRecord readTune(const Json &json) {
   const Members members(json);
   TuneRecord record;
   record.attention = members.text("attention");
+  record.pass = members.textOr("pass");
   record.target = members.text("target");
   record.machine = members.textOr("device", members.textOr("machine"));
   record.date = members.textOr("date");
@@ -112,7 +113,7 @@ TuneRecord readTune(const Json &json) {
     added.schedule = candidate.text("schedule");
     added.outcome = candidate.text("outcome");
     added.ms = candidate.number("ms_median");
-    added.spread = candidate.number("spread");
+    added.spread = candidate.number("spread_ms");
     if (added.outcome == "measured" && !added.ms)
       throw Error(fmt::format("candidate '{}' is measured and has no 'ms_median'", added.schedule));
   }

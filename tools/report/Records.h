@@ -28,7 +28,7 @@ struct TuneCandidate {
 
 /// One line of tune.
 struct TuneRecord {
-  std::string attention, target, machine, date, chosen;
+  std::string attention, pass, target, machine, date, chosen;
   int64_t length = 0;
   std::vector<TuneCandidate> candidates;
 };

@@ -41,10 +41,11 @@ std::string tuningChart(const TuneRecord &record) {
   for (const TuneCandidate &candidate : sorted)
     rows += row(candidate, candidate.schedule == record.chosen, slowest);
   return fmt::format(
-      "<figure class=\"wide\">\n<figcaption><h3>{}, N = {}</h3><p>{}; median time of each schedule, "
+      "<figure class=\"wide\">\n<figcaption><h3>{}{}{}, N = {}</h3><p>{}; median time of each schedule, "
       "{} candidates</p></figcaption>\n<div class=\"scroll\"><table class=\"tuning\">\n{}</table></div>\n"
       "</figure>\n",
-      escapeHtml(record.attention), record.length, escapeHtml(record.target), sorted.size(), rows);
+      escapeHtml(record.attention), record.pass.empty() ? "" : ", ", escapeHtml(record.pass), record.length,
+      escapeHtml(record.target), sorted.size(), rows);
 }
 
 } // namespace yaglom::tools
