@@ -59,7 +59,8 @@ static std::unique_ptr<llvm::TargetMachine> makeTargetMachine(const Device &devi
 /// neighbouring accesses itself.
 static constexpr const char *kPasses =
     "function(early-cse<memssa>,instcombine<no-verify-fixpoint>,simplifycfg,infer-address-spaces,"
-    "loop-mssa(loop-rotate),separate-const-offset-from-gep,early-cse<memssa>,infer-alignment,scalarize-masked-mem-intrin)";
+    "loop-mssa(loop-rotate),separate-const-offset-from-gep,early-cse<memssa>,infer-alignment,scalarize-masked-mem-"
+    "intrin)";
 
 std::unique_ptr<llvm::Module> translateToLlvm(mlir::ModuleOp module, llvm::LLVMContext &context, const Device &device) {
   mlir::registerBuiltinDialectTranslation(*module.getContext());
