@@ -1,8 +1,8 @@
 // yaglom cache: what compiled code is kept on disk, and removing it.
 // SPDX-License-Identifier: Apache-2.0
-#include "yaglom/cache.h"
 #include "tools/Json.h"
 #include "tools/Options.h"
+#include "yaglom/cache.h"
 
 #include <fmt/chrono.h>
 #include <fmt/core.h>
@@ -13,8 +13,7 @@ namespace yaglom::tools {
 namespace {
 
 std::string age(int64_t since) {
-  const auto now =
-      std::chrono::duration_cast<std::chrono::seconds>(std::chrono::system_clock::now().time_since_epoch());
+  const auto now = std::chrono::duration_cast<std::chrono::seconds>(std::chrono::system_clock::now().time_since_epoch());
   const int64_t seconds = std::max<int64_t>(0, now.count() - since);
   for (const auto &[unit, length] : {std::pair{"d", 86400}, std::pair{"h", 3600}, std::pair{"min", 60}})
     if (seconds >= length)
@@ -75,15 +74,14 @@ void addCache(CLI::App &app, Action &action) {
     return sub;
   };
   auto json = std::make_shared<bool>(false);
-  add("list", "Every entry, the last used first", [json] {
-    return list(theFolder(), *json);
-  })->add_flag("--json", *json, "One JSON object a line");
+  add("list", "Every entry, the last used first", [json] { return list(theFolder(), *json); })
+      ->add_flag("--json", *json, "One JSON object a line");
   add("verify", "Reads every entry; exits 1 when one is damaged", [] { return verify(theFolder()); });
   add("clear", "Removes every entry", [] { return printRemoved(theFolder().clear().value()); });
   auto maximum = std::make_shared<uint64_t>(0);
-  add("prune", "Removes what was used least recently",
-      [maximum] { return printRemoved(theFolder().prune(static_cast<int64_t>(*maximum)).value()); })
-      ->add_option("--max-size", *maximum, "What may stay: 200MB")
+  add("prune", "Removes what was used least recently", [maximum] {
+    return printRemoved(theFolder().prune(static_cast<int64_t>(*maximum)).value());
+  })->add_option("--max-size", *maximum, "What may stay: 200MB")
       ->required()
       ->transform(CLI::AsSizeValue(/*kb_is_1000=*/false))
       ->type_name("SIZE");

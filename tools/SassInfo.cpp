@@ -38,9 +38,9 @@ std::vector<GpuKernel> kernelsOf(const EmitOptions &options) {
     return kernels;
   }
   const auto backward =
-      compiler::load(
-          compiler::buildBackward(instance, compile, options.residual ? program->keeps : compiler::Keeps::Nothing)
-              .value())
+      compiler::load(compiler::buildBackward(instance, compile,
+                                             options.residual ? program->keeps : compiler::Keeps::Nothing)
+                         .value())
           .value();
   add(backward->backward);
   for (const compiler::Entry &draw : backward->draws)
