@@ -197,6 +197,7 @@ public:
     cuda::synchronize(device.context, stream).value();
   }
 
+  int64_t multiprocessors() const override { return device.context.device().multiprocessors; }
   bool prepares() const override { return preparing; }
 
   void finish() override {

@@ -40,7 +40,7 @@ public:
       buffers.push_back({std::move(name), isLent ? lent.back().data : pointer.data, pointer.bytes,
                          pointer.written || isLent, !isLent});
     }
-    run(kernel, launch, buffers);
+    run(work, launch, buffers);
   }
 
   char *lend(std::size_t bytes) override {
@@ -60,12 +60,15 @@ public:
   void download(void *to, const char *from, std::size_t bytes) override {
     upload(static_cast<char *>(to), from, bytes);
   }
+  int64_t multiprocessors() const override {
+    return observer ? observer->multiprocessors : EmulatorReports::kMultiprocessors;
+  }
   bool prepares() const override { return options.prepares; }
   void finish() override {}
 
 private:
-  void run(const compiler::GpuKernel &kernel, const emulator::Launch &launch,
-           const std::vector<emulator::Buffer> &buffers) {
+  void run(const GpuWork &work, const emulator::Launch &launch, const std::vector<emulator::Buffer> &buffers) {
+    const compiler::GpuKernel &kernel = *work.kernel;
     std::call_once(kernel.module->once, [&] {
       kernel.module->loaded = std::make_shared<Result<emulator::Module>>(emulator::Module::parse(kernel.module->ptx));
     });
@@ -79,7 +82,7 @@ private:
     if (!report)
       throw Error(fmt::format("internal error: launching '{}': {}", kernel.name, report.error().what()));
     if (observer)
-      observer->launches.push_back({kernel.name, *report});
+      observer->launches.push_back({kernel.name, work.blocks, *report});
     if (!report->clean())
       throw Error(
           fmt::format("internal error: the emulator found mistakes in '{}':\n{}", kernel.name, report->findingsText()));

@@ -20,9 +20,12 @@ public:
 
   struct Launch {
     std::string kernel;
+    int64_t blocks;
     emulator::Report report;
   };
   std::vector<Launch> launches;
+  static constexpr int64_t kMultiprocessors = 108;                    ///< of an A100
+  int64_t multiprocessors = kMultiprocessors;                         ///< that the device has for these launches
   uint64_t instructionBudget = emulator::Options().instructionBudget; ///< of these launches, a block
 
 private:

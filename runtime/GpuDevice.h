@@ -58,6 +58,8 @@ public:
   virtual void upload(char *to, const void *from, std::size_t bytes) = 0;
   /// Copies to the host, and waits.
   virtual void download(void *to, const char *from, std::size_t bytes) = 0;
+  /// How many blocks of our kernels run at a time.
+  virtual int64_t multiprocessors() const = 0;
   /// True when nothing is run: launches only load what they need and count what they would be lent.
   virtual bool prepares() const = 0;
   /// The end of the call; a session that prepares now makes room. Not called after an Error.

@@ -26,9 +26,10 @@ std::size_t extentBytes(const Operand &operand, const Grid &grid) {
 /// Makes the words of one launch, and says which are addresses.
 class Words {
 public:
-  Words(const compiler::GpuKernel &kernel, const Grid &grid) : grid(grid), items(grid.batch * grid.heads) {
+  Words(const compiler::GpuKernel &kernel, const Grid &grid, int64_t parts)
+      : grid(grid), items(grid.batch * grid.heads) {
     work.kernel = &kernel;
-    work.blocks = items;
+    work.blocks = items * parts;
     work.words.resize(KernelAbi::kHeaderWords);
   }
 
@@ -40,14 +41,23 @@ public:
     work.words[KernelAbi::Begin] = state.begin;
     work.words[KernelAbi::Heads] = grid.heads;
     work.words[KernelAbi::StateBytes] = state.itemBytes;
-    const auto states = static_cast<std::size_t>((items - 1) * state.itemBytes + state.stateBytes);
-    if (state.stateIn)
-      work.pointers.push_back({KernelAbi::StateIn, "state in", Memory::Device, state.stateIn, states, false});
-    if (state.stateOut)
-      work.pointers.push_back({KernelAbi::StateOut, "state out", Memory::Device, state.stateOut, states, true});
+    work.words[KernelAbi::Parts] = state.parts;
+    work.words[KernelAbi::PartRows] = state.parts > 1 ? state.partRows : state.queryRows;
+    work.words[KernelAbi::PartBytes] = state.partStates * state.stateBytes;
+    work.words[KernelAbi::KeepRows] = state.keepRows;
+    work.words[KernelAbi::KeepCount] = state.keepCount;
+    work.words[KernelAbi::KeepBytes] = state.stateBytes;
+    const auto states = [&](KernelAbi::Word word, std::string_view name, char *data, int64_t last, bool written) {
+      const auto bytes = static_cast<std::size_t>((items - 1) * state.itemBytes + (last + 1) * state.stateBytes);
+      if (data)
+        work.pointers.push_back({static_cast<std::size_t>(word), name, Memory::Device, data, bytes, written});
+    };
+    states(KernelAbi::StateIn, "state in", state.stateIn, (state.parts - 1) * state.partStates, false);
+    states(KernelAbi::StateOut, "state out", state.stateOut, 0, true);
+    states(KernelAbi::Keep, "kept states", state.keep, state.keepCount - 1, true);
     work.words[KernelAbi::ScratchBytes] = work.kernel->scratchBytes;
     if (work.kernel->scratchBytes)
-      lend(KernelAbi::Scratch, "scratch", items * work.kernel->scratchBytes);
+      lend(KernelAbi::Scratch, "scratch", work.blocks * work.kernel->scratchBytes);
   }
 
   void add(std::string_view name, const Operand &operand) {
@@ -82,7 +92,7 @@ void launchGpu(const compiler::Entry &entry, const Grid &grid, std::span<const O
                const StateWords &state, GpuSession &session) {
   if (grid.batch * grid.heads == 0)
     return;
-  Words words(entry.gpu, grid);
+  Words words(entry.gpu, grid, state.parts);
   words.setHeader(state);
   for (std::size_t i = 0; i < operands.size(); ++i)
     words.add(i < entry.operands.size() ? std::string_view(entry.operands[i]) : "lent", operands[i]);

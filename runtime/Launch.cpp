@@ -3,6 +3,7 @@
 #include "runtime/Launch.h"
 
 #include "runtime/GpuLaunch.h"
+#include "runtime/GpuParts.h"
 #include "runtime/Pool.h"
 #include "runtime/Scratch.h"
 
@@ -222,12 +223,14 @@ private:
 
 void launchForward(const compiler::Program &program, int64_t segments, const Grid &grid,
                    std::span<const Operand> operands, DType dtype, const Execution &how) {
+  if (program.forward.gpu.module)
+    return launchGpuForward(program, grid, operands, dtype, *how.session);
   // A part of this many rows is worth the state before it.
   constexpr int64_t kLeastRows = 1024;
   const int64_t items = grid.batch * grid.heads, workers = how.threads ? how.threads : defaultThreads();
   const int64_t most = grid.queryRows / kLeastRows;
   const bool packed = std::any_of(operands.begin(), operands.end(), [](const Operand &o) { return o.isPacked(); });
-  if (program.forward.gpu.module || items >= workers || most < 2 || packed || program.parts == compiler::Parts::None)
+  if (items >= workers || most < 2 || packed || program.parts == compiler::Parts::None)
     return launch(program.forward, program.scratchBytes, grid, operands, dtype, how);
   const Context context = makeContext(program.forward, program.scratchBytes, grid, operands, dtype);
   // Twice as many parts as threads: the last ones to finish are then half as long.
@@ -239,34 +242,10 @@ void launchForward(const compiler::Program &program, int64_t segments, const Gri
   });
 }
 
-/// All items at once, segment by segment.
-static void launchKeepingOnGpu(const compiler::Program &program, const Grid &grid, std::span<const Operand> operands,
-                               DType dtype, GpuSession &session, const KeptStates &kept) {
-  const int64_t stateBytes = program.stateElements * static_cast<int64_t>(sizeOf(parameterType(dtype)));
-  const auto state = [&](int64_t index) { return kept.data + index * stateBytes; };
-  const bool isLast = kept.keeps == compiler::Keeps::Last;
-  if (!isLast) // over no key: the state before the first
-    launchGpu(program.advance, grid, operands,
-              {.stateOut = state(0), .itemBytes = kept.itemBytes, .stateBytes = stateBytes}, session);
-  const int64_t rows = isLast ? grid.queryRows : kept.segmentRows;
-  for (int64_t first = 0, segment = 0; first < grid.queryRows; first += rows, ++segment)
-    launchGpu(program.forward, grid, operands,
-              {.queryRows = std::min(first + rows, grid.queryRows),
-               .keyRows = grid.keyRows,
-               .begin = first,
-               .stateIn = segment ? state(segment) : nullptr,
-               .stateOut = isLast                      ? state(0)
-                           : segment + 1 < kept.states ? state(segment + 1)
-                                                       : nullptr,
-               .itemBytes = kept.itemBytes,
-               .stateBytes = stateBytes},
-              session);
-}
-
 void launchKeeping(const compiler::Program &program, const Grid &grid, std::span<const Operand> operands, DType dtype,
                    const Execution &how, const KeptStates &kept) {
   if (program.forward.gpu.module)
-    return launchKeepingOnGpu(program, grid, operands, dtype, *how.session, kept);
+    return launchGpuKeeping(program, grid, operands, dtype, *how.session, kept);
   const Context context = makeContext(program.forward, program.scratchBytes, grid, operands, dtype);
   const int64_t stateBytes = program.stateElements * static_cast<int64_t>(context.elementBytes);
   const bool isLast = kept.keeps == compiler::Keeps::Last;

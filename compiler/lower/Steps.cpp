@@ -149,7 +149,7 @@ void TileLowering::lowerFor(scf::ForOp op, const Clusters &clusters) {
   b.setInsertionPointToStart(loop.getBody());
   Clusters inner(*op.getBody(), sumsProducts());
   claimYields(op.getRegionIterArgs(), op.getYieldedValues(), carried, inner);
-  beginTurn(op);
+  beginTurn(op, carried);
   lowerBlock(*op.getBody(), inner);
   settle(op.getYieldedValues(), carried);
 }

@@ -44,9 +44,9 @@ protected:
   virtual void lowerStore(phi::StoreRowsOp op) = 0;
   /// Whether a cluster may sum its contractions' entries (Clusters).
   virtual bool sumsProducts() const { return true; }
-  /// Before a loop, and at the start of its body.
+  /// Before a loop, and at the start of its body; what it carries is at `carried`.
   virtual void beginLoop(mlir::scf::ForOp) {}
-  virtual void beginTurn(mlir::scf::ForOp) {}
+  virtual void beginTurn(mlir::scf::ForOp, [[maybe_unused]] llvm::ArrayRef<Place> carried) {}
   /// Before the steps of a block.
   virtual void beginBlock(mlir::Block &, const Clusters &) {}
   /// Before a step that reads memory itself.

@@ -70,6 +70,27 @@ TEST_CASE("a smaller launch than the prepared one allocates nothing either, and 
   CHECK(forbiddenCalls().empty());
 }
 
+TEST_CASE("a prepared kernel allocates nothing for fewer items than were prepared, whose sequences go in parts") {
+  CompileOptions settings = options(DType::bf16, 8, 8, cuda());
+  const Kernel kernel =
+      compiled(Spec::parseFile(specPath("linear_transformer")).value(), "linear_transformer", settings);
+  const Subject subject(kernel, {1, 2, 1030});
+  Residual residual;
+  kernel.prepare({.batch = 100, .heads = 2, .queryLength = 1030, .residual = &residual, .stream = stream(28)});
+  kernel.prepare({.batch = 100, .heads = 2, .queryLength = 1030, .stream = stream(28)});
+  forgetCalls();
+  beginCapture(stream(28));
+  kernel.forward(subject.inputs(), subject.parameters, subject.output(), {.stream = stream(28)});
+  kernel.forward(subject.inputs(), subject.parameters, subject.output(), {.residual = &residual, .stream = stream(28)});
+  endCapture(stream(28));
+  CHECK(forbiddenCalls() == std::vector<std::string>{});
+  replay(stream(28));
+  std::vector<unsigned> blocks;
+  for (const fakecuda::FakeLaunch &launch : gpus().launches)
+    blocks.push_back(launch.grid[0]);
+  CHECK(blocks == std::vector<unsigned>{2, 4, 2, 4}); // a run ahead, then the parts
+}
+
 TEST_CASE("the grid has one block in x for every batch and head") {
   const Subject subject = makeSubject();
   forgetCalls();

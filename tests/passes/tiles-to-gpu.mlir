@@ -8,7 +8,7 @@
 // OLD: unknown GPU architecture 'sm_70'; expected one of sm_80, sm_86
 // KIND: unknown products 'f8'; expected f32, f16 or bf16
 
-// Eleven words of sizes, then five for each operand.
+// Eighteen words of sizes, then five for each operand.
 // CHECK-LABEL: func @features(%arg0: i64,
 // CHECK-SAME:    attributes {phi.scratch_bytes = 0 : i64, phi.shared_bytes = {{[0-9]+}} : i64}
 // The first rows are on their way before the loop, the next ones before this turn's are used.

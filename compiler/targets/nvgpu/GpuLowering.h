@@ -19,6 +19,7 @@ public:
 private:
   // TilesToGpu.cpp: arguments, memory, and steps that copy.
   void bindArguments();
+  void bindPart(mlir::Value item, mlir::Value part);
   void copyMatrices();
   bool isHalf() const { return products == Products::Half || products == Products::BFloat; }
   Place layout(mlir::RankedTensorType type, unsigned lane, bool dense) const;
@@ -34,6 +35,9 @@ private:
   mlir::Value load(const Place &place, At at);
   void store(mlir::Value value, const Place &place, At at);
   Place copyOf(const Place &place) const;
+
+  // Parts.cpp: parts of an item, and states on the way.
+  void keepStates(mlir::scf::ForOp op, llvm::ArrayRef<Place> carried);
 
   // Indices.cpp: constants apart.
   Index split(mlir::Value value);
@@ -62,7 +66,7 @@ private:
     int64_t bytes;    ///< of one
   };
   void beginLoop(mlir::scf::ForOp op) override;
-  void beginTurn(mlir::scf::ForOp op) override;
+  void beginTurn(mlir::scf::ForOp op, llvm::ArrayRef<Place> carried) override;
   bool isFetched(phi::LoadRowsOp load, mlir::scf::ForOp loop);
   std::optional<Stage> stageFor(phi::LoadRowsOp load);
   void fetch(mlir::scf::ForOp loop, mlir::Value turn, mlir::Value buffer);
@@ -138,6 +142,7 @@ private:
   Device device;
   Threads threads;
   const Products products;
+  mlir::Value kept;                                       ///< i64: the address of this item's kept states, or 0
   llvm::DenseMap<mlir::Value, mlir::Value> columnStrides; ///< of operands that are read by rows
   llvm::DenseMap<mlir::Value, mlir::Value> isAligned;     ///< whether whole vectors of their rows may be read: i1
   llvm::DenseMap<mlir::Value, mlir::Type> stored;         ///< their elements in memory

@@ -110,7 +110,8 @@ void GpuLowering::beginLoop(scf::ForOp op) {
 }
 
 /// Waits for this turn's rows, and starts the copies of the next into the buffer that the last turn has left.
-void GpuLowering::beginTurn(scf::ForOp op) {
+void GpuLowering::beginTurn(scf::ForOp op, llvm::ArrayRef<Place> carried) {
+  keepStates(op, carried);
   if (!stages.contains(op))
     return;
   threads.waitForCopies();

@@ -51,8 +51,7 @@ void Threads::copyAsync(Value shared, Value global, Value size) {
     return LLVM::AddrSpaceCastOp::create(b, loc, LLVM::LLVMPointerType::get(b.getContext(), space), address)
         .getResult();
   };
-  constexpr unsigned kGlobal = 1;
-  intrinsic(kCopy, {}, {in(shared, KernelAbi::kSharedSpace), in(global, kGlobal), size});
+  intrinsic(kCopy, {}, {in(shared, KernelAbi::kSharedSpace), in(global, KernelAbi::kGlobalSpace), size});
 }
 
 void Threads::commitCopies() { intrinsic("llvm.nvvm.cp.async.commit.group", {}, {}); }

@@ -37,19 +37,18 @@ void GpuLowering::bindArguments() {
   auto multiply = [&](Value x, Value y) { return arith::MulIOp::create(b, loc, x, y).getResult(); };
   for (int64_t i = 0; i < KernelAbi::kSizes; ++i)
     scalars.map(body.getArgument(i), asIndex(argument(i)));
-  Value heads = argument(KernelAbi::Heads);
-  Value batch = arith::DivUIOp::create(b, loc, threads.block, heads);
-  Value head = arith::RemUIOp::create(b, loc, threads.block, heads);
-  // A state's address is that of item 0, or null for all.
-  auto stateOf = [&](int64_t i) {
-    Value zero = arith::ConstantIntOp::create(b, loc, 0, 64);
-    Value isGiven = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::ne, argument(i), zero);
-    Value offset = multiply(threads.block, argument(KernelAbi::StateBytes));
-    Value address = arith::AddIOp::create(b, loc, argument(i), arith::SelectOp::create(b, loc, isGiven, offset, zero));
-    return LLVM::IntToPtrOp::create(b, loc, pointer, address).getResult();
+  // Division is for 32 bits: nothing here is that many.
+  auto divide = [&](Value x, Value y) {
+    Type narrow = b.getI32Type();
+    Value dividend = arith::TruncIOp::create(b, loc, narrow, x), divisor = arith::TruncIOp::create(b, loc, narrow, y);
+    Value quotient = arith::DivUIOp::create(b, loc, dividend, divisor);
+    Value rest = arith::RemUIOp::create(b, loc, dividend, divisor);
+    return std::pair<Value, Value>{arith::ExtUIOp::create(b, loc, word, quotient),
+                                   arith::ExtUIOp::create(b, loc, word, rest)};
   };
-  stateIn = stateOf(KernelAbi::StateIn);
-  stateOut = stateOf(KernelAbi::StateOut);
+  auto [item, part] = divide(threads.block, argument(KernelAbi::Parts));
+  auto [batch, head] = divide(item, argument(KernelAbi::Heads));
+  bindPart(item, part);
   for (BlockArgument operand : body.getArguments().drop_front(KernelAbi::kSizes)) {
     auto type = cast<RankedTensorType>(operand.getType());
     int64_t at = KernelAbi::kHeaderWords + KernelAbi::kOperandWords * (operand.getArgNumber() - KernelAbi::kSizes);
@@ -93,7 +92,12 @@ bool GpuLowering::run(llvm::SmallDenseSet<size_t> &without) {
   Value bytes = entry.getArgument(KernelAbi::ScratchBytes);
   Value own = arith::AddIOp::create(b, loc, entry.getArgument(KernelAbi::Scratch),
                                     arith::MulIOp::create(b, loc, threads.block, bytes));
-  Value scratch = LLVM::IntToPtrOp::create(b, loc, LLVM::LLVMPointerType::get(b.getContext()), own);
+  // LLVM sees where it lies and how it is aligned: neighbours become one access.
+  constexpr int64_t kAlignment = 256;
+  own = arith::AndIOp::create(b, loc, own, arith::ConstantIntOp::create(b, loc, -kAlignment, 64));
+  Value global =
+      LLVM::IntToPtrOp::create(b, loc, LLVM::LLVMPointerType::get(b.getContext(), KernelAbi::kGlobalSpace), own);
+  Value scratch = LLVM::AddrSpaceCastOp::create(b, loc, LLVM::LLVMPointerType::get(b.getContext()), global);
   llvm::SmallVector<Value> homeless;
   Room room = placeAllocations(code, allocations, scratch, device, homeless);
   for (Value base : homeless)
