@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <ctime>
 
 namespace yaglom::runtime::tune {
 namespace {
@@ -19,11 +20,18 @@ constexpr std::size_t kEarly = 3;
 
 double secondsSince(Clock::time_point start) { return std::chrono::duration<double>(Clock::now() - start).count(); }
 
+/// Of a launch on the calling thread alone, its processor time: what else the machine does then disturbs less.
+double secondsNow(bool ofThread) {
+  timespec time{};
+  clock_gettime(ofThread ? CLOCK_THREAD_CPUTIME_ID : CLOCK_MONOTONIC, &time);
+  return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
+}
+
 double sample(Subject &subject, int repeats) {
-  const Clock::time_point start = Clock::now();
+  const double start = secondsNow(subject.isSerial());
   for (int i = 0; i < repeats; ++i)
     subject.launch();
-  return secondsSince(start) / repeats;
+  return (secondsNow(subject.isSerial()) - start) / repeats;
 }
 
 } // namespace
@@ -54,19 +62,21 @@ bool Comparison::mayBeFaster() const { return !isFaster() && ratio() < 1 - kLeas
 
 Comparison compare(Subject &first, Subject &second, const TimingLimits &limits) {
   Comparison result;
+  const Clock::time_point before = Clock::now();
   const double once = sample(first, 1);
   const int repeats = static_cast<int>(std::clamp(kSampleSeconds / once, 1.0, double(kMostRepeats)));
   const Clock::time_point start = Clock::now();
-  double ofRound = 2 * once * repeats;
+  double ofRound = 2 * repeats * secondsSince(before); // by the clock on the wall, as the deadline
   while (result.rounds() < limits.most) {
     if (limits.cancel && limits.cancel->load())
       break;
     if (Clock::now() + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(ofRound)) >
         limits.deadline)
       break;
+    const Clock::time_point begun = Clock::now();
     const bool turned = result.rounds() % 2;
     const double one = sample(turned ? second : first, repeats), two = sample(turned ? first : second, repeats);
-    ofRound = (one + two) * repeats;
+    ofRound = result.secondsOfRound = secondsSince(begun);
     result.first.push_back(1e3 * (turned ? two : one));
     result.second.push_back(1e3 * (turned ? one : two));
     result.ratios.push_back(result.second.back() / result.first.back());

@@ -15,9 +15,10 @@ struct Middle {
   explicit Middle(std::vector<double> values);
 };
 
-/// Milliseconds of both, and the ratio of the second to the first, turn by turn.
+/// Milliseconds of both (of processor time, on one thread of the host), and the ratio of the second to the first, turn by turn.
 struct Comparison {
   std::vector<double> first, second, ratios;
+  double secondsOfRound = 0; ///< of the last, by the clock on the wall
 
   std::size_t rounds() const { return ratios.size(); }
   double ratio() const { return Middle(ratios).median; }

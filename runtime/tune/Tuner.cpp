@@ -158,6 +158,7 @@ void Tuner::measure(TuneCandidate &candidate, Ready &ready) {
     return;
   }
   note(candidate, seen, fastest.ratio);
+  launchSeconds = std::max(launchSeconds, seen.secondsOfRound / 2); // the machine may have become busier
   TuneCandidate &base = made.candidates.front();
   if (!fastest.subject && base.samples < static_cast<int64_t>(seen.rounds())) {
     const Middle times(seen.first);

@@ -32,6 +32,8 @@ public:
   void launch();
   /// "O", or the gradients: what the last launch wrote.
   Parameters results() const;
+  /// Runs on the calling thread alone.
+  bool isSerial() const { return threads == 1 && !onDevice; }
 
 private:
   bool isForward() const { return pass == Pass::Forward; }

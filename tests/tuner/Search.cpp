@@ -1,9 +1,11 @@
 // What is measured, kept and measured again: budget, interruption, records.
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/tune/Record.h"
+#include "runtime/tune/Settings.h"
 #include "tests/tuner/Subject.h"
 
 #include <algorithm>
+#include <cstdlib>
 #include <thread>
 
 using namespace yaglom;
@@ -104,10 +106,10 @@ TEST_CASE("the target's own candidates begin with those that its cost model like
 
 TEST_CASE("faster means beyond noise") {
   using runtime::tune::Comparison;
-  CHECK(Comparison{{}, {}, {0.9, 0.91, 0.9, 0.89, 0.9}}.isFaster());
-  CHECK(!Comparison{{}, {}, {0.999, 0.998, 0.999, 0.998, 0.999}}.isFaster()); // too little
-  CHECK(!Comparison{{}, {}, {0.9, 1.2, 0.95, 1.1, 0.8}}.isFaster());          // too unsure
-  CHECK(!Comparison{{}, {}, {1.1, 1.1, 1.1}}.isFaster());
+  CHECK(Comparison{{}, {}, {0.9, 0.91, 0.9, 0.89, 0.9}, 0}.isFaster());
+  CHECK(!Comparison{{}, {}, {0.999, 0.998, 0.999, 0.998, 0.999}, 0}.isFaster()); // too little
+  CHECK(!Comparison{{}, {}, {0.9, 1.2, 0.95, 1.1, 0.8}, 0}.isFaster());          // too unsure
+  CHECK(!Comparison{{}, {}, {1.1, 1.1, 1.1}, 0}.isFaster());
   CHECK(!Comparison{}.isFaster());
 }
 
@@ -153,4 +155,27 @@ TEST_CASE("a record reads back the same, and any other text is refused") {
   CHECK(!parseRecord(R"({"chosen": "chunk=99999", "complete": true, "candidates": []})"));
   CHECK(!parseRecord(
       R"({"chosen": "default", "complete": true, "candidates": [{"schedule": "default", "outcome": "x"}]})"));
+}
+
+TEST_CASE("YAGLOM_TUNE says whether launches use tuned schedules, unless the program does") {
+  using runtime::tune::currentMode;
+  std::vector<std::string> warnings;
+  onWarning([&](const std::string &text) { warnings.push_back(text); });
+  setTuning({});
+  const auto modeOf = [](const char *value) {
+    setenv("YAGLOM_TUNE", value, 1);
+    return currentMode();
+  };
+  CHECK(modeOf("off") == TuneMode::Off);
+  CHECK(modeOf("load") == TuneMode::Load);
+  CHECK(modeOf("on") == TuneMode::On);
+  CHECK(warnings.empty());
+  CHECK(modeOf("ON") == TuneMode::Load);
+  CHECK(warnings == std::vector<std::string>{"YAGLOM_TUNE: expected off, load or on, found 'ON'; it counts as load"});
+  setTuning({.mode = TuneMode::Off});
+  CHECK(currentMode() == TuneMode::Off);
+  unsetenv("YAGLOM_TUNE");
+  setTuning({});
+  CHECK(currentMode() == TuneMode::Load);
+  onWarning(nullptr);
 }
