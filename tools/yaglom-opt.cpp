@@ -20,7 +20,7 @@ int main(int argc, char **argv) {
                                      yaglom::compiler::buildSimplify(passes);
                                      yaglom::compiler::buildScan(passes);
                                      yaglom::compiler::buildTile(passes, {});
-                                     yaglom::compiler::buildCpu(passes, "x86-64-v3");
+                                     yaglom::compiler::buildCpu(passes, "x86-64-v3", {});
                                    });
   mlir::DialectRegistry registry;
   mlir::registerAllDialects(registry);
