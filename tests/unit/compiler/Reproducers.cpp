@@ -178,8 +178,9 @@ TEST_CASE("yaglom-opt knows every pass of every stage with its options") {
     check(compilation, buildSimplify);
     check(compilation, buildScan);
     REQUIRE(compilation.tile());
-    check(compilation,
-          [&](mlir::OpPassManager &passes) { gpu ? buildGpu(passes, "sm_80", "f32") : buildCpu(passes, "x86-64-v3"); });
+    check(compilation, [&](mlir::OpPassManager &passes) {
+      gpu ? buildGpu(passes, "sm_80", "f32", {}) : buildCpu(passes, "x86-64-v3", {});
+    });
     check(compilation,
           [&](mlir::OpPassManager &passes) { gpu ? nvgpu::buildLlvmDialect(passes) : cpu::buildLlvmDialect(passes); });
   }
