@@ -79,6 +79,7 @@ Fields gpuFields(const Interface &interface, const Version &version) {
       {"THREADS", number(forward.gpu.threads)},
       {"FORWARD_FILE", prefix + "forward.ptx"},
       {"FORWARD_KERNEL", forward.gpu.name},
+      {"HEADER_WORDS", number(KernelAbi::kHeaderWords)},
       {"FORWARD_WORDS", number(KernelAbi::words(static_cast<int64_t>(forward.operands.size())))},
       {"FORWARD_SHARED", number(forward.gpu.sharedBytes)},
       {"FORWARD_SCRATCH", number(forward.gpu.scratchBytes)},

@@ -1,5 +1,6 @@
 // NAME.c of an export: tables of this attention, then the C that all exports have.
 // SPDX-License-Identifier: Apache-2.0
+#include "compiler/targets/nvgpu/KernelAbi.h"
 #include "runtime/export/Interface.h"
 
 #include <fmt/format.h>
@@ -154,6 +155,26 @@ std::string versionsText(const std::vector<Version> &versions) {
       rows);
 }
 
+/// Where the words of a kernel are that an export sets; the others are 0.
+std::string kernelWords() {
+  using compiler::nvgpu::KernelAbi;
+  const std::pair<const char *, int64_t> words[] = {{"kWordQueryRows", KernelAbi::QueryRows},
+                                                    {"kWordKeyRows", KernelAbi::KeyRows},
+                                                    {"kWordPosition", KernelAbi::Position},
+                                                    {"kWordLength", KernelAbi::Length},
+                                                    {"kWordHeads", KernelAbi::Heads},
+                                                    {"kWordScratch", KernelAbi::Scratch},
+                                                    {"kWordScratchBytes", KernelAbi::ScratchBytes},
+                                                    {"kWordParts", KernelAbi::Parts},
+                                                    {"kWordPartRows", KernelAbi::PartRows},
+                                                    {"kHeaderWords", KernelAbi::kHeaderWords},
+                                                    {"kOperandWords", KernelAbi::kOperandWords}};
+  std::string text;
+  for (const auto &[name, value] : words)
+    text += fmt::format("{}{} = {}", text.empty() ? "" : ", ", name, value);
+  return text;
+}
+
 } // namespace
 
 Result<std::string> writeSource(const Interface &interface, const std::vector<Version> &versions) {
@@ -189,6 +210,7 @@ Result<std::string> writeSource(const Interface &interface, const std::vector<Ve
     body += kGpu + std::string(backward ? kGpuBackward : "");
   else
     body += "\n" + versionsText(versions) + kCpu + (backward ? kCpuBackward : "");
+  replace(body, "KERNEL_WORDS", kernelWords());
   replace(body, "FORWARD_OPERANDS", *forwardOperands);
   replace(body, "BACKWARD_OPERANDS", *backwardOperands);
   replace(body, "NAME_", interface.name + "_");
