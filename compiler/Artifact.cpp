@@ -1,4 +1,5 @@
-// The fields of built programs, listed once for writing and for reading, as CBOR.
+// The fields of built programs, listed once for writing and for reading: as JSON, whose parser and destructor need no stack for what
+// is nested; then a zero byte, then the code as it is.
 // SPDX-License-Identifier: Apache-2.0
 #include "compiler/Artifact.h"
 
@@ -39,8 +40,7 @@ void fields(Archive &a, LogScales &scales) {
 
 template <typename Archive>
 void fields(Archive &a, Code &code) {
-  a("architecture", code.architecture);
-  a("bytes", code.bytes);
+  a("architecture", code.architecture); // the bytes are apart
 }
 
 template <typename Archive>
@@ -105,10 +105,8 @@ public:
 private:
   template <typename T>
   static Json write(T &value) {
-    if constexpr (std::is_arithmetic_v<T>) {
+    if constexpr (std::is_arithmetic_v<T> || std::is_same_v<T, std::string>) {
       return value;
-    } else if constexpr (std::is_same_v<T, std::string>) {
-      return Json::binary({value.begin(), value.end()}); // of any bytes
     } else {
       Writer writer;
       fields(writer, value);
@@ -166,8 +164,8 @@ private:
       expect(json.is_number_unsigned() && json.get<uint64_t>() <= static_cast<uint64_t>(std::numeric_limits<T>::max()));
       value = static_cast<T>(json.get<uint64_t>());
     } else if constexpr (std::is_same_v<T, std::string>) {
-      expect(json.is_binary());
-      value.assign(json.get_binary().begin(), json.get_binary().end());
+      expect(json.is_string());
+      value = json.get<std::string>();
     } else {
       expect(json.is_object());
       Reader reader(json);
@@ -192,22 +190,24 @@ template <typename P>
 std::string toArtifact(const P &program) {
   Writer writer;
   fields(writer, const_cast<P &>(program)); // the list of fields serves both ways; Writer changes nothing
-  std::string bytes;
-  Json::to_cbor(writer.object, bytes);
-  return bytes;
+  return writer.object.dump() + '\0' + program.code.bytes;
 }
 
 template <typename P>
 Result<P> fromArtifact(std::string_view bytes) {
-  const Json json = Json::from_cbor(bytes, true, false);
-  if (json.is_discarded())
-    return Error("not a program: no CBOR");
+  const std::size_t end = bytes.find('\0');
+  if (end == std::string_view::npos)
+    return Error("not a program: no code");
   try {
+    const Json json = Json::parse(bytes.substr(0, end), nullptr, /*allow_exceptions=*/false);
+    if (json.is_discarded())
+      return Error("not a program: no JSON");
     Reader reader(json);
     P program;
     fields(reader, program);
+    program.code.bytes = bytes.substr(end + 1);
     return program;
-  } catch (const Error &error) {
+  } catch (const std::exception &error) { // ours, and those of no memory
     return Error(fmt::format("not a program: {}", error.what()));
   }
 }

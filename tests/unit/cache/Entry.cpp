@@ -94,11 +94,10 @@ TEST_CASE("a program is read as it was written") {
 }
 
 TEST_CASE("a program that lacks a field, or has one of another kind, is refused by its name") {
-  const nlohmann::json whole = nlohmann::json::from_cbor(toArtifact(program()));
+  const std::string written = toArtifact(program());
+  const nlohmann::json whole = nlohmann::json::parse(written.substr(0, written.find('\0')));
   const auto refusal = [](const nlohmann::json &json) {
-    std::string bytes;
-    nlohmann::json::to_cbor(json, bytes);
-    const auto read = fromArtifact<Program>(bytes);
+    const auto read = fromArtifact<Program>(json.dump() + '\0');
     return read ? std::string() : read.error().what();
   };
   CHECK(refusal(whole).empty());
@@ -119,6 +118,9 @@ TEST_CASE("a program that lacks a field, or has one of another kind, is refused 
     CHECK_FALSE(refusal(fraction).empty());
   }
   CHECK(refusal(nlohmann::json::array()) == "not a program: expected an object");
-  CHECK(std::string(fromArtifact<Program>("").error().what()) == "not a program: no CBOR");
+  CHECK(std::string(fromArtifact<Program>("").error().what()) == "not a program: no code");
+  CHECK(std::string(fromArtifact<Program>(std::string("[[\0", 3)).error().what()) == "not a program: no JSON");
+  const std::string nested = std::string(1 << 20, '[') + std::string(1 << 20, ']') + '\0';
+  CHECK(std::string(fromArtifact<Program>(nested).error().what()) == "not a program: expected an object");
   CHECK_FALSE(fromArtifact<BackwardProgram>(toArtifact(program())));
 }
