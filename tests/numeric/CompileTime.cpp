@@ -9,13 +9,14 @@
 
 #include <algorithm>
 #include <ctime>
+#include <filesystem>
 
 using namespace yaglom;
 
 namespace {
 
-double secondsToBuild(const Spec &spec, const std::string &attention, Pass pass) {
-  const CompileOptions options{.headDim = 16};
+double secondsToBuild(const Spec &spec, const std::string &attention, Pass pass, int64_t width = 16) {
+  const CompileOptions options{.headDim = width};
   const Instance instance = runtime::bindOptions(spec, attention, options).value();
   const std::clock_t start = std::clock();
   if (pass == Pass::Forward)
@@ -36,6 +37,18 @@ Spec chain(int layers) {
 }
 
 } // namespace
+
+TEST_CASE("every shipped attention is compiled in about a second") {
+  for (const auto &file : std::filesystem::directory_iterator(YAGLOM_SOURCE_DIR "/examples/specs")) {
+    if (file.path().extension() != ".phi")
+      continue;
+    const Spec spec = Spec::parseFile(file.path()).value();
+    for (const std::string &attention : spec.attentions()) {
+      INFO(attention);
+      CHECK(secondsToBuild(spec, attention, Pass::Forward, 64) < 2); // of a slow machine
+    }
+  }
+}
 
 TEST_CASE("compiling grows linearly with the spec") {
   for (const Pass pass : {Pass::Forward, Pass::Backward}) {
