@@ -112,7 +112,10 @@ Result<CacheFolder::Removed> CacheFolder::prune(int64_t maximumBytes) const {
   const Result<std::optional<Store>> store = Store::openExisting(folder);
   if (!store)
     return store.error();
-  return *store ? (*store)->prune(maximumBytes) : Removed();
+  if (!*store)
+    return Removed();
+  const Removed damaged = (*store)->removeDamaged(), old = (*store)->prune(maximumBytes);
+  return Removed{damaged.files + old.files, damaged.bytes + old.bytes};
 }
 
 } // namespace yaglom

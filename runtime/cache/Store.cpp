@@ -75,6 +75,15 @@ private:
   bool wasPending = false;
 };
 
+/// Makes `path` and the folders above it, private to this user. Returns 0, or the system's error number.
+int makeFolders(const std::string &path) {
+  for (std::size_t slash = path.find('/', 1); slash != std::string::npos; slash = path.find('/', slash + 1))
+    mkdir(path.substr(0, slash).c_str(), S_IRWXU); // most are there already
+  return mkdir(path.c_str(), S_IRWXU) == 0 ? 0 : errno;
+}
+
+} // namespace
+
 bool writeAll(int file, std::string_view bytes) {
   const NoFileSizeSignal guard;
   while (!bytes.empty()) {
@@ -87,15 +96,6 @@ bool writeAll(int file, std::string_view bytes) {
   }
   return true;
 }
-
-/// Makes `path` and the folders above it, private to this user. Returns 0, or the system's error number.
-int makeFolders(const std::string &path) {
-  for (std::size_t slash = path.find('/', 1); slash != std::string::npos; slash = path.find('/', slash + 1))
-    mkdir(path.substr(0, slash).c_str(), S_IRWXU); // most are there already
-  return mkdir(path.c_str(), S_IRWXU) == 0 ? 0 : errno;
-}
-
-} // namespace
 
 FileDescriptor::~FileDescriptor() {
   if (number >= 0)
@@ -286,24 +286,34 @@ std::vector<CacheFolder::Damage> Store::verify() const {
   return damaged;
 }
 
-CacheFolder::Removed Store::prune(int64_t maximumBytes) const {
+/// Counts what it removes.
+void Store::remove(const std::string &name, int64_t bytes, CacheFolder::Removed &removed) const {
+  if (unlinkat(folder.get(), name.c_str(), 0) != 0)
+    return;
+  ++removed.files;
+  removed.bytes += bytes;
+}
+
+CacheFolder::Removed Store::removeDamaged() const {
   CacheFolder::Removed removed;
-  const auto remove = [&](const CacheFolder::Entry &file) {
-    if (unlinkat(folder.get(), file.name.c_str(), 0) == 0) {
-      ++removed.files;
-      removed.bytes += file.bytes;
-    }
-  };
-  for (const CacheFolder::Entry &file : files(kTemporarySuffix))
-    if (std::time(nullptr) - file.lastUsed > kLeftOverSeconds)
-      remove(file);
-  int64_t total = 0;
-  for (const CacheFolder::Entry &file : files(kEntrySuffix))
-    if ((total += file.bytes) > maximumBytes)
-      remove(file);
+  for (const CacheFolder::Damage &damage : verify()) {
+    struct stat status{};
+    if (fstatat(folder.get(), damage.name.c_str(), &status, AT_SYMLINK_NOFOLLOW) == 0)
+      remove(damage.name, status.st_size, removed);
+  }
   return removed;
 }
 
-void Store::remove(const std::string &name) const { unlinkat(folder.get(), name.c_str(), 0); }
+CacheFolder::Removed Store::prune(int64_t maximumBytes) const {
+  CacheFolder::Removed removed;
+  for (const CacheFolder::Entry &file : files(kTemporarySuffix))
+    if (std::time(nullptr) - file.lastUsed > kLeftOverSeconds)
+      remove(file.name, file.bytes, removed);
+  int64_t total = 0;
+  for (const CacheFolder::Entry &file : files(kEntrySuffix))
+    if ((total += file.bytes) > maximumBytes)
+      remove(file.name, file.bytes, removed);
+  return removed;
+}
 
 } // namespace yaglom::runtime::cache

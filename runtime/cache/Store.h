@@ -29,6 +29,10 @@ private:
   int number;
 };
 
+/// Writes all of `bytes`, whatever pieces the system takes them in. False on an error, which errno tells; a file beyond the
+/// process's limit is one, and no deadly signal.
+bool writeAll(int file, std::string_view bytes);
+
 /// The only one who compiles for a key, as long as this lives. It is a flock(2) on a file that stays, so the kernel of the
 /// operating system takes it away from a process that dies.
 using Lock = FileDescriptor;
@@ -57,12 +61,14 @@ public:
   std::vector<CacheFolder::Damage> verify() const;
   /// Removes what is left over, then what was used least recently, until at most `maximumBytes` are left.
   CacheFolder::Removed prune(int64_t maximumBytes) const;
-  void remove(const std::string &name) const;
+  /// Removes what verify() finds.
+  CacheFolder::Removed removeDamaged() const;
 
 private:
   explicit Store(std::string path, FileDescriptor folder) : path(std::move(path)), folder(std::move(folder)) {}
 
   Result<std::string> read(const std::string &name, bool use) const;
+  void remove(const std::string &name, int64_t bytes, CacheFolder::Removed &removed) const;
   Result<void> write(const std::string &name, std::string_view bytes) const;
   std::vector<CacheFolder::Entry> files(std::string_view suffix) const;
 

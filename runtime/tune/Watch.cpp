@@ -31,17 +31,6 @@ constexpr std::size_t kHeaderBytes = 1 + sizeof(uint64_t);
 /// How often `cancel` is looked at.
 constexpr int kPollMilliseconds = 20;
 
-void writeAll(int file, std::string_view bytes) {
-  while (!bytes.empty()) {
-    const ssize_t written = ::write(file, bytes.data(), bytes.size());
-    if (written < 0 && errno == EINTR)
-      continue;
-    if (written <= 0)
-      return;
-    bytes.remove_prefix(static_cast<std::size_t>(written));
-  }
-}
-
 /// Never returns. Nothing of the parent is cleaned up here: its buffers and files are the parent's.
 [[noreturn]] void beChild(const std::function<std::string()> &work, int pipe) {
   prctl(PR_SET_PDEATHSIG, SIGKILL);
@@ -61,8 +50,8 @@ void writeAll(int file, std::string_view bytes) {
   }
   const uint64_t length = text.size();
   header.append(reinterpret_cast<const char *>(&length), sizeof length);
-  writeAll(pipe, header);
-  writeAll(pipe, text);
+  if (cache::writeAll(pipe, header))
+    cache::writeAll(pipe, text);
   _exit(0);
 }
 

@@ -1,6 +1,7 @@
 // Starting the tool: fork, redirect, exec, wait.
 // SPDX-License-Identifier: Apache-2.0
 #include "tests/cli/Tool.h"
+#include "tests/Folder.h"
 
 #include <fcntl.h>
 #include <sys/wait.h>
@@ -8,30 +9,13 @@
 
 #include <cstdio>
 #include <cstdlib>
-#include <filesystem>
 #include <fstream>
 #include <sstream>
-#include <stdexcept>
 
 namespace yaglom::cli {
 namespace {
 
 constexpr const char *kFolder = YAGLOM_SOURCE_DIR "/tests/cli";
-
-class TemporaryFolder {
-public:
-  TemporaryFolder() {
-    std::string pattern = std::filesystem::temp_directory_path() / "yaglom-cli-XXXXXX";
-    if (!mkdtemp(pattern.data()))
-      throw std::runtime_error("cannot make a temporary folder");
-    path = pattern;
-  }
-  ~TemporaryFolder() {
-    std::error_code ignored;
-    std::filesystem::remove_all(path, ignored);
-  }
-  std::string path;
-};
 
 void redirect(const std::string &path, int descriptor) {
   const int file = open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600);
@@ -100,7 +84,7 @@ Variable::~Variable() {
 }
 
 std::string temporary(const std::string &name) {
-  static const TemporaryFolder folder;
+  static const tests::Folder folder;
   return folder.path + "/" + name;
 }
 

@@ -3,32 +3,23 @@
 #pragma once
 
 #include "runtime/tune/Tuner.h"
+#include "tests/Folder.h"
 #include "tests/unit/Catch.h"
 #include "yaglom/yaglom.h"
 
-#include <filesystem>
 #include <string>
-#include <unistd.h>
 #include <vector>
 
 namespace yaglom::tests {
 
 /// While it lives the process has an empty cache folder, and tuned schedules are used as they are by default.
-class CacheOfTest {
+class CacheOfTest : public Folder {
 public:
   CacheOfTest() {
-    std::string pattern = std::filesystem::temp_directory_path() / "yaglom-tuner-XXXXXX";
-    REQUIRE(mkdtemp(pattern.data()));
-    path = pattern;
     setCache({.folder = path});
     setTuning({.mode = TuneMode::Load});
   }
-  ~CacheOfTest() {
-    setCache({.folder = ""});
-    std::error_code ignored;
-    std::filesystem::remove_all(path, ignored);
-  }
-  std::string path;
+  ~CacheOfTest() { setCache({.folder = ""}); }
 };
 
 inline Spec smallSpec() {

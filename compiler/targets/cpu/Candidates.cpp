@@ -51,21 +51,8 @@ double modelCost(const yaglom::Schedule &schedule, const Machine &machine, const
 }
 
 std::vector<yaglom::Schedule> neighbours(const yaglom::Schedule &from, const Machine &machine, const Traits &traits) {
-  std::vector<yaglom::Schedule> found;
-  const auto vary = [&](int64_t yaglom::Schedule::*field, std::initializer_list<int64_t> values, int64_t own) {
-    for (const int64_t value : values) {
-      yaglom::Schedule schedule = from;
-      schedule.*field = value == own ? 0 : value; // one text for one schedule
-      found.push_back(schedule);
-    }
-  };
-  if (traits.isCausal || traits.stateElements) {
-    for (const int64_t chunk : {int64_t{8}, int64_t{16}, int64_t{32}, int64_t{64}, int64_t{128}})
-      if (chunk <= traits.mostChunk)
-        vary(&yaglom::Schedule::chunk, {chunk}, traits.chunk);
-    if (traits.isCausal)
-      vary(&yaglom::Schedule::granule, {8, 16, 32}, traits.granule);
-  }
+  Neighbours found(from);
+  found.varyChunks(traits, {8, 16, 32, 64, 128}, {8, 16, 32});
   for (const int64_t vectors : {1, 2, 4})
     for (const int64_t rows : {2, 3, 4, 5, 6, 8, 10, 12}) {
       const int64_t products = rows * vectors;
@@ -75,15 +62,14 @@ std::vector<yaglom::Schedule> neighbours(const yaglom::Schedule &from, const Mac
       const bool isOwn = products == machine.accumulators && vectors == machine.tileVectors;
       schedule.tileRows = isOwn ? 0 : rows;
       schedule.tileVectors = isOwn ? 0 : vectors;
-      found.push_back(schedule);
+      found.add(schedule);
     }
-  vary(&yaglom::Schedule::unroll, {1, 2, 4, 8}, machine.productSteps);
-  vary(&yaglom::Schedule::pointwise, {2, 4, 8}, machine.pointwiseVectors);
-  vary(&yaglom::Schedule::prefetch, {yaglom::Schedule::kNoPrefetch, 1, 2, 4}, machine.prefetchChunks);
+  found.vary(&yaglom::Schedule::unroll, {1, 2, 4, 8}, machine.productSteps);
+  found.vary(&yaglom::Schedule::pointwise, {2, 4, 8}, machine.pointwiseVectors);
+  found.vary(&yaglom::Schedule::prefetch, {yaglom::Schedule::kNoPrefetch, 1, 2, 4}, machine.prefetchChunks);
   if (traits.isSplit)
-    vary(&yaglom::Schedule::segments, {1, 2, 3, 4}, 2);
-  std::erase(found, from);
-  return found;
+    found.vary(&yaglom::Schedule::segments, {1, 2, 3, 4}, 2);
+  return found.take();
 }
 
 } // namespace yaglom::compiler::cpu

@@ -33,25 +33,11 @@ double modelCost(const yaglom::Schedule &schedule, const Device &device, const T
 }
 
 std::vector<yaglom::Schedule> neighbours(const yaglom::Schedule &from, const Device &device, const Traits &traits) {
-  std::vector<yaglom::Schedule> found;
-  const auto vary = [&](int64_t yaglom::Schedule::*field, std::initializer_list<int64_t> values, int64_t own) {
-    for (const int64_t value : values) {
-      yaglom::Schedule schedule = from;
-      schedule.*field = value == own ? 0 : value; // one text for one schedule
-      found.push_back(schedule);
-    }
-  };
-  if (traits.isCausal || traits.stateElements) {
-    for (const int64_t chunk : {int64_t{16}, int64_t{32}, int64_t{64}, int64_t{128}})
-      if (chunk <= traits.mostChunk)
-        vary(&yaglom::Schedule::chunk, {chunk}, traits.chunk);
-    if (traits.isCausal)
-      vary(&yaglom::Schedule::granule, {16, 32}, traits.granule);
-  }
-  vary(&yaglom::Schedule::warps, {2, 4, 8, 16}, device.warps());
-  vary(&yaglom::Schedule::stages, {1, 2}, device.stages);
-  std::erase(found, from);
-  return found;
+  Neighbours found(from);
+  found.varyChunks(traits, {16, 32, 64, 128}, {16, 32});
+  found.vary(&yaglom::Schedule::warps, {2, 4, 8, 16}, device.warps());
+  found.vary(&yaglom::Schedule::stages, {1, 2}, device.stages);
+  return found.take();
 }
 
 } // namespace yaglom::compiler::nvgpu

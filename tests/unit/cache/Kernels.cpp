@@ -4,8 +4,8 @@
 #include "runtime/Compiled.h"
 #include "runtime/Programs.h"
 #include "runtime/cache/Identity.h"
+#include "tests/Folder.h"
 #include "tests/unit/Catch.h"
-#include "tests/unit/cache/Folder.h"
 #include "yaglom/yaglom.h"
 
 #include <atomic>

@@ -1,8 +1,8 @@
 // Processes that share a cache folder: they race, wait, die and fork.
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/cache/Store.h"
+#include "tests/Folder.h"
 #include "tests/unit/Catch.h"
-#include "tests/unit/cache/Folder.h"
 
 #include <chrono>
 #include <csignal>

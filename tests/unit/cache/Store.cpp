@@ -1,8 +1,8 @@
 // Files of a cache folder: who may write them, what happens when there is no room, and what goes first.
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/cache/Store.h"
+#include "tests/Folder.h"
 #include "tests/unit/Catch.h"
-#include "tests/unit/cache/Folder.h"
 
 #include <csignal>
 #include <ctime>
@@ -125,6 +125,11 @@ TEST_CASE("a damaged entry, and one under another's name, is removed and not fou
   writeFile(b, bytes);
   chmod(b.c_str(), 0600);
   CHECK(CacheFolder(folder.path).verify().value().front().reason == "the file has the name of another key");
+  CHECK(CacheFolder(folder.path).prune(kPlenty).value().files == 1);
+  CHECK(CacheFolder(folder.path).verify().value().empty());
+  CHECK(store.find(key("a")).value() == "payload");
+  writeFile(b, bytes);
+  chmod(b.c_str(), 0600);
   CHECK_FALSE(*store.find(key("b")));
   CHECK(access(b.c_str(), F_OK) != 0);
   for (std::size_t length = 1; length < bytes.size(); length *= 2) {

@@ -8,6 +8,7 @@
 #include "mlir/Parser/Parser.h"
 #include "mlir/Pass/Pass.h"
 #include "runtime/Compiled.h"
+#include "tests/Folder.h"
 #include "tests/unit/Catch.h"
 #include "yaglom/yaglom.h"
 
@@ -27,21 +28,11 @@ constexpr const char *kSpec = "map f(x: [d]) = elu(x) + 1\n"
 bool contains(const std::string &text, const std::string &part) { return text.find(part) != std::string::npos; }
 
 /// A folder of its own, named by an environment variable while this lives.
-class FolderOf {
+class FolderOf : public tests::Folder {
 public:
-  explicit FolderOf(const char *variable) : variable(variable) {
-    std::string pattern = std::filesystem::temp_directory_path() / "yaglom-unit-XXXXXX";
-    REQUIRE(mkdtemp(pattern.data()));
-    path = pattern;
-    setenv(variable, path.c_str(), 1);
-  }
+  explicit FolderOf(const char *variable) : variable(variable) { setenv(variable, path.c_str(), 1); }
   FolderOf(const FolderOf &) = delete;
-  ~FolderOf() {
-    unsetenv(variable);
-    std::error_code ignored;
-    std::filesystem::remove_all(path, ignored);
-  }
-  std::string path;
+  ~FolderOf() { unsetenv(variable); }
 
 private:
   const char *variable;

@@ -2,10 +2,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <algorithm>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <sstream>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
@@ -14,8 +16,10 @@ namespace yaglom::tests {
 class Folder {
 public:
   Folder() {
-    std::string pattern = std::filesystem::temp_directory_path() / "yaglom-cache-XXXXXX";
-    path = mkdtemp(pattern.data());
+    std::string pattern = std::filesystem::temp_directory_path() / "yaglom-test-XXXXXX";
+    if (!mkdtemp(pattern.data()))
+      throw std::runtime_error("cannot make a temporary folder");
+    path = pattern;
   }
   ~Folder() {
     std::error_code ignored;
