@@ -54,7 +54,7 @@ static std::unique_ptr<llvm::TargetMachine> makeTargetMachine(const Device &devi
 /// Loops are cut by us, and addresses come in parts; what is left is to find the memory that each points to. The backend joins
 /// neighbouring accesses itself.
 static constexpr const char *kPasses =
-    "function(early-cse<memssa>,instcombine<no-verify-fixpoint>,simplifycfg,infer-address-spaces,"
+    "function(sroa,early-cse<memssa>,instcombine<no-verify-fixpoint>,simplifycfg,infer-address-spaces,"
     "loop-mssa(loop-rotate),separate-const-offset-from-gep,early-cse<memssa>,infer-alignment,scalarize-masked-mem-"
     "intrin)";
 
@@ -126,17 +126,21 @@ static bool isSelectable(const llvm::IntrinsicInst &call) {
 namespace {
 
 /// The backend's passes without those that find common parts of addresses: ours have none left (Indices.cpp), and looking for
-/// them takes a tenth of the time.
+/// them takes a tenth of the time, tidying up after each another sixteenth.
 class CodegenPasses : public llvm::legacy::PassManager {
 public:
   void add(llvm::Pass *pass) override {
-    for (llvm::StringRef name : {"Straight line strength reduction", "Nary reassociation"})
-      if (pass->getPassName() == name) {
-        delete pass; // a pass manager owns what it is given
-        return;
-      }
-    llvm::legacy::PassManager::add(pass);
+    const llvm::StringRef name = pass->getPassName();
+    const bool isSearch = name == "Straight line strength reduction" || name == "Nary reassociation";
+    if (isSearch || (followsSearch && name == "Early CSE"))
+      delete pass; // a pass manager owns what it is given
+    else
+      llvm::legacy::PassManager::add(pass);
+    followsSearch = isSearch;
   }
+
+private:
+  bool followsSearch = false;
 };
 
 } // namespace

@@ -18,6 +18,9 @@ struct Device {
   static constexpr int kWarp = 32; ///< threads of a warp
 
   int64_t warps() const { return threads / kWarp; }
+  /// Registers of a thread that the states of a kernel may take beside its products' fragments and addresses, so that nothing
+  /// spills. A kernel with several states is a gradient, which has more of those.
+  int64_t stateRegisters(int64_t states) const { return threads > 256 ? 0 : states == 1 ? 64 : 32; }
   /// The same device, used as `schedule` says.
   Device with(const yaglom::Schedule &schedule) const {
     Device device = *this;

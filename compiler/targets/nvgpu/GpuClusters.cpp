@@ -46,8 +46,23 @@ void GpuLowering::lowerCluster(const Cluster &cluster) {
 }
 
 /// A thread takes four neighbours where it can: what it reads and writes then is one access. All of it is read before any of
-/// it is written.
+/// it is written. Entries that belong to threads are each made by its own.
 void GpuLowering::emitEntries(const Cluster &cluster) {
+  auto isOwned = [&](Value value) { return !splatOf(value) && isDealt(placeOf(value)); };
+  auto touchesOwned = [&](Operation *op) {
+    auto generic = cast<linalg::GenericOp>(op);
+    return llvm::any_of(generic.getInputs(),
+                        [&](Value input) {
+                          return !(input.getDefiningOp() && cluster.contains(input.getDefiningOp())) && isOwned(input);
+                        }) ||
+           (cluster.isStored(op->getResult(0)) && isOwned(op->getResult(0)));
+  };
+  if (isDealable(cluster.extents) && llvm::any_of(cluster.ops, touchesOwned))
+    return overDealtEntries(cluster.extents, [&](At at) {
+      Values values;
+      emitBody(cluster, at, values);
+      storeResults(cluster, {llvm::SmallVector<Value>(at)}, {values});
+    });
   constexpr int64_t kNeighbours = 4;
   llvm::SmallVector<int64_t> extents(cluster.extents);
   int64_t neighbours = 1;
@@ -94,7 +109,6 @@ void GpuLowering::overEntries(llvm::ArrayRef<int64_t> extents, llvm::function_re
 /// equally many turns, and few turns become straight code.
 llvm::SmallVector<Value> GpuLowering::loop(Value start, int64_t end, int64_t step, bool divides, ValueRange carried,
                                            llvm::function_ref<llvm::SmallVector<Value>(Value, ValueRange)> body) {
-  constexpr int64_t kStraight = 16;
   llvm::SmallVector<Value> values(carried);
   if (divides && end / step <= kStraight) {
     for (int64_t i = 0; i < end; i += step)

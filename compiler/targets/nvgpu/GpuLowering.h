@@ -6,6 +6,10 @@
 #include "compiler/targets/nvgpu/Device.h"
 #include "compiler/targets/nvgpu/Fragments.h"
 #include "compiler/targets/nvgpu/Room.h"
+#include "llvm/ADT/SetVector.h"
+
+#include <map>
+#include <vector>
 
 namespace yaglom::compiler::nvgpu {
 
@@ -44,6 +48,29 @@ private:
   mlir::Value joined(Index index);
   mlir::Value entryAddress(const Place &place, At at);
   llvm::SmallVector<mlir::Value> unflatten(mlir::Value entry, llvm::ArrayRef<int64_t> extents);
+
+  // Registers.cpp: entries that stay with one thread.
+  /// What one warp computes at a time: blocks of 16 x 8 entries, the shape of an accumulator fragment.
+  struct WarpTile {
+    static constexpr int64_t kRows = 16, kColumns = 8, kEntries = 4;
+    int64_t blockRows, blockColumns;
+    int64_t rows() const { return blockRows * kRows; }
+    int64_t columns() const { return blockColumns * kColumns; }
+    int64_t entries() const { return blockRows * blockColumns * kEntries; } ///< of one thread
+  };
+  static constexpr int64_t kStraight = 16; ///< turns of a loop that become straight code
+  void chooseDealt();
+  bool isReadByEntries(mlir::Value value, llvm::SetVector<mlir::Value> &carried);
+  bool isDealable(llvm::ArrayRef<int64_t> extents) const;
+  bool isDealt(const Place &place) const;
+  void overTiles(llvm::ArrayRef<int64_t> extents, const WarpTile &tile,
+                 llvm::function_ref<void(mlir::Value, mlir::Value)> body);
+  llvm::SmallVector<llvm::SmallVector<mlir::Value>> entriesOf(const WarpTile &tile, mlir::Value row,
+                                                              mlir::Value column);
+  void overDealtEntries(llvm::ArrayRef<int64_t> extents, llvm::function_ref<void(At)> body);
+  std::optional<int64_t> slotOf(const Place &place, At at) const;
+  mlir::Value slotAddress(mlir::Value base, mlir::Type element, int64_t distance, int64_t slot);
+  void moveToRegisters();
 
   // RowCopies.cpp: between operands and tiles.
   static constexpr int64_t kVectorBytes = 16; ///< what a thread copies at once
@@ -119,14 +146,6 @@ private:
     bool isRightByColumns; ///< its axes are (j, k), not (k, j)
     int64_t products;
   };
-  /// What one warp computes at a time: blocks of 16 x 8 entries, the shape of an accumulator fragment.
-  struct WarpTile {
-    static constexpr int64_t kRows = 16, kColumns = 8, kEntries = 4;
-    int64_t blockRows, blockColumns;
-    int64_t rows() const { return blockRows * kRows; }
-    int64_t columns() const { return blockColumns * kColumns; }
-    int64_t entries() const { return blockRows * blockColumns * kEntries; } ///< of one thread
-  };
   std::optional<Operands> matricesOf(mlir::linalg::ContractOp op);
   bool isUnbounded(mlir::Value value);
   Products productsOf(mlir::linalg::ContractOp op);
@@ -153,7 +172,12 @@ private:
   llvm::DenseMap<mlir::Value, mlir::Value>
       copies; ///< of an allocation, by its base: 16-bit numbers at the same indices
   const llvm::SmallDenseSet<size_t> *withoutCopy = nullptr;
-  llvm::DenseMap<mlir::Value, Index> splits;   ///< split(), as far as asked
+  llvm::DenseMap<mlir::Value, Index> splits;                  ///< split(), as far as asked
+  std::map<std::vector<const void *>, mlir::Value> addresses; ///< entryAddress() but for constants, as far as asked
+  llvm::SetVector<mlir::Value> dealt; ///< values of the program whose entries stay with one thread each
+  llvm::SmallVector<int64_t> slotsOf; ///< extents of the tile that is being dealt; empty where it cannot be
+  llvm::DenseMap<std::pair<mlir::Value, mlir::Value>, int64_t>
+      slots;                                   ///< by row and column: the number of this thread's entry
   llvm::DenseMap<mlir::Value, size_t> numbers; ///< of the allocations that copies belong to
   size_t made = 0;                             ///< allocations of tensors so far
 };

@@ -41,8 +41,25 @@ Value GpuLowering::joined(Index index) {
                         : index.value;
 }
 
+/// The part that threads compute is made once a block: entries that differ by constants share it.
 Value GpuLowering::entryAddress(const Place &place, At at) {
-  return memory.address(place, llvm::map_to_vector(at, [&](Value index) { return split(index); }));
+  llvm::SmallVector<Index> indices = llvm::map_to_vector(at, [&](Value index) { return split(index); });
+  std::vector<const void *> key{b.getInsertionBlock(), place.base.getAsOpaquePointer()};
+  int64_t distance = place.offset;
+  for (auto [index, stride] : llvm::zip(indices, place.strides)) {
+    distance += index.constant * stride;
+    index.constant = 0;
+    key.push_back(index.value.getAsOpaquePointer());
+    key.push_back(reinterpret_cast<const void *>(stride));
+  }
+  Value &shared = addresses[std::move(key)];
+  if (!shared) {
+    Place start = place;
+    start.offset = 0;
+    shared = memory.address(start, indices);
+  }
+  std::optional<int64_t> slot = slotOf(place, at);
+  return slot ? slotAddress(shared, place.element, distance, *slot) : memory.move(shared, place.element, distance);
 }
 
 /// Where an entry lies, in row-major order. A constant that is whole rows stays one.

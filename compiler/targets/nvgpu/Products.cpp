@@ -97,16 +97,8 @@ GpuLowering::WarpTile GpuLowering::chooseTile(llvm::ArrayRef<int64_t> extents) c
 }
 
 void GpuLowering::emitMatrices(const Cluster &cluster) {
-  WarpTile tile = chooseTile(cluster.extents);
-  int64_t down = llvm::divideCeil(cluster.extents[0], tile.rows()),
-          across = llvm::divideCeil(cluster.extents[1], tile.columns());
-  loop(threads.warp, down * across, device.warps(), down * across % device.warps() == 0, {},
-       [&](Value number, ValueRange) {
-         llvm::SmallVector<Value> at = unflatten(number, {down, across});
-         emitTile(cluster, tile, arith::MulIOp::create(b, loc, at[0], constant(tile.rows())),
-                  arith::MulIOp::create(b, loc, at[1], constant(tile.columns())));
-         return llvm::SmallVector<Value>();
-       });
+  const WarpTile tile = chooseTile(cluster.extents);
+  overTiles(cluster.extents, tile, [&](Value row, Value column) { emitTile(cluster, tile, row, column); });
 }
 
 /// Whether nothing keeps a value's numbers in the range of float16: sums over many tokens, and what is scaled by powers of two
@@ -150,15 +142,7 @@ void GpuLowering::emitTile(const Cluster &cluster, const WarpTile &tile, Value r
     return extent % step == 0 ? index
                               : arith::SelectOp::create(b, loc, less(index, extent), index, constant(0)).getResult();
   };
-  // This thread's entries, in the order of the accumulators.
-  Value firstRow = plus(row, threads.group);
-  Value firstColumn = plus(column, arith::MulIOp::create(b, loc, threads.member, constant(2)));
-  llvm::SmallVector<llvm::SmallVector<Value>> at;
-  for (int64_t i = 0; i < tile.entries(); ++i) {
-    int64_t block = i / WarpTile::kEntries, entry = i % WarpTile::kEntries;
-    at.push_back({plus(firstRow, constant(block / tile.blockColumns * WarpTile::kRows + entry / 2 * 8)),
-                  plus(firstColumn, constant(block % tile.blockColumns * WarpTile::kColumns + entry % 2))});
-  }
+  const llvm::SmallVector<llvm::SmallVector<Value>> at = entriesOf(tile, row, column);
   // An entry may be written where it is read, so only its own thread reads it.
   auto exists = [&](At entry) -> Value {
     return isWhole ? Value() : arith::AndIOp::create(b, loc, less(entry[0], rows), less(entry[1], columns)).getResult();

@@ -13,6 +13,15 @@ namespace yaglom::compiler::nvgpu {
 
 namespace {
 
+/// Everything that reads or writes at an address or at one that is made from it.
+void overAccesses(Value address, llvm::function_ref<void(Operation *)> body) {
+  for (Operation *user : address.getUsers())
+    if (isa<LLVM::GEPOp, LLVM::AddrSpaceCastOp>(user))
+      overAccesses(user->getResult(0), body);
+    else
+      body(user);
+}
+
 /// Steps are counted in the order of the text; a step lasts from its barrier to the next.
 class Steps {
 public:
@@ -26,14 +35,14 @@ public:
   Span of(Value base) const {
     Span span{steps, 0};
     Block *home = base.getDefiningOp()->getBlock();
-    for (Operation *user : base.getUsers()) {
+    overAccesses(base, [&](Operation *user) {
       Operation *ancestor = home->findAncestorOpInBlock(*user);
       Span own = spans.at(user);
       for (Operation *loop = user->getParentOp(); loop && ancestor->isAncestor(loop); loop = loop->getParentOp())
         if (isa<LoopLikeOpInterface>(loop))
           own = spans.at(loop);
       span = {std::min(span.first, own.first), std::max(span.last, own.last)};
-    }
+    });
     return span;
   }
 
@@ -168,12 +177,14 @@ Room placeAllocations(func::FuncOp code, const Allocations &allocations, Value s
   Room room;
   llvm::SmallVector<Lease> inShared, inScratch; // in the order of offsets
   // What must lie in shared memory comes first, then what is used most for its size.
-  auto weight = [](const Allocation &allocation) {
-    auto uses = std::distance(allocation.base.use_begin(), allocation.base.use_end());
-    return double(uses) / double(allocation.bytes);
-  };
+  llvm::DenseMap<Value, double> weights;
+  for (const Allocation &allocation : needed) {
+    int64_t accesses = 0;
+    overAccesses(allocation.base, [&](Operation *) { ++accesses; });
+    weights[allocation.base] = double(accesses) / double(allocation.bytes);
+  }
   llvm::stable_sort(needed, [&](const Allocation &x, const Allocation &y) {
-    return x.isShared != y.isShared ? x.isShared : weight(x) > weight(y);
+    return x.isShared != y.isShared ? x.isShared : weights.lookup(x.base) > weights.lookup(y.base);
   });
   auto insert = [](llvm::SmallVector<Lease> &leases, const Lease &lease) {
     leases.insert(llvm::upper_bound(leases, lease, [](const Lease &x, const Lease &y) { return x.offset < y.offset; }),

@@ -83,9 +83,11 @@ bool GpuLowering::run(llvm::SmallDenseSet<size_t> &without) {
   withoutCopy = &without;
   bindArguments();
   copyMatrices();
+  chooseDealt();
   Block &body = program.getBody().front();
   Clusters clusters(body, sumsProducts());
   lowerBlock(body, clusters);
+  moveToRegisters();
   func::ReturnOp::create(b, loc);
   Block &entry = code.getBody().front();
   b.setInsertionPoint(&entry, std::next(Block::iterator(threads.member.getDefiningOp())));
@@ -183,15 +185,17 @@ void GpuLowering::store(Value value, const Place &place, At at) {
 
 void GpuLowering::fillPlace(const Place &place, double number) {
   beginStep();
-  overEntries(place.sizes, [&](At at) {
+  auto fill = [&](At at) {
     Value value = arith::ConstantOp::create(b, loc, FloatAttr::get(place.element, number));
     store(value, place, at);
-  });
+  };
+  isDealt(place) ? overDealtEntries(place.sizes, fill) : overEntries(place.sizes, fill);
 }
 
 void GpuLowering::copyPlace(const Place &from, const Place &to) {
   beginStep();
-  overEntries(to.sizes, [&](At at) { store(load(from, at), to, at); });
+  auto copy = [&](At at) { store(load(from, at), to, at); };
+  isDealt(from) || isDealt(to) ? overDealtEntries(to.sizes, copy) : overEntries(to.sizes, copy);
 }
 
 } // namespace yaglom::compiler::nvgpu
