@@ -28,26 +28,7 @@ if(YAGLOM_FUZZERS)
   target_compile_options(yaglom_options INTERFACE -fsanitize=fuzzer-no-link)
 endif()
 
-# One precompiled header for all units that include MLIR.
-if(YAGLOM_PCH)
-  file(WRITE "${CMAKE_BINARY_DIR}/yaglom_pch.cpp" "")
-  add_library(yaglom_pch OBJECT "${CMAKE_BINARY_DIR}/yaglom_pch.cpp")
-  set_target_properties(yaglom_pch PROPERTIES
-    POSITION_INDEPENDENT_CODE ON CXX_VISIBILITY_PRESET hidden VISIBILITY_INLINES_HIDDEN ON)
-  target_link_libraries(yaglom_pch PRIVATE yaglom_options yaglom_llvm)
-  target_precompile_headers(yaglom_pch PRIVATE
-    <mlir/Dialect/Arith/IR/Arith.h>
-    <mlir/Dialect/Func/IR/FuncOps.h>
-    <mlir/Dialect/LLVMIR/LLVMDialect.h>
-    <mlir/Dialect/Linalg/IR/Linalg.h>
-    <mlir/Dialect/Math/IR/Math.h>
-    <mlir/Dialect/MemRef/IR/MemRef.h>
-    <mlir/Dialect/SCF/IR/SCF.h>
-    <mlir/Dialect/Tensor/IR/Tensor.h>
-    <mlir/Dialect/Vector/IR/VectorOps.h>
-    <mlir/IR/PatternMatch.h>
-    <mlir/Pass/Pass.h>)
-endif()
+include(YaglomPrecompile)
 
 # Turns folder names ("frontend") into targets ("yaglom_frontend"); other targets ("fmt::fmt") stay as they are.
 function(_yaglom_targets out)
@@ -81,12 +62,13 @@ function(_yaglom_closure out)
   set(${out} ${closure} PARENT_SCOPE)
 endfunction()
 
-# yaglom_library(name SOURCES file... [DEPENDS name...] [LLVM])
+# yaglom_library(name SOURCES file... [DEPENDS name...] [LLVM] [OPTIONS flag...])
 #
 # The object library yaglom_<name> of one folder. Its objects end in the shared library, and in every test and tool that
 # names it. DEPENDS are folders ("frontend") or imported targets ("fmt::fmt"); LLVM says that its units include LLVM or MLIR.
+# OPTIONS are compiler options for its units.
 function(yaglom_library name)
-  cmake_parse_arguments(PARSE_ARGV 1 arg "LLVM" "" "SOURCES;DEPENDS")
+  cmake_parse_arguments(PARSE_ARGV 1 arg "LLVM" "" "SOURCES;DEPENDS;OPTIONS")
   if(arg_UNPARSED_ARGUMENTS)
     message(FATAL_ERROR "yaglom_library(${name}): unknown arguments ${arg_UNPARSED_ARGUMENTS}")
   endif()
@@ -97,10 +79,12 @@ function(yaglom_library name)
   _yaglom_targets(depends ${arg_DEPENDS})
   if(arg_LLVM)
     list(APPEND depends yaglom_llvm)
-    if(YAGLOM_PCH)
-      target_precompile_headers(${target} REUSE_FROM yaglom_pch)
-    endif()
+    yaglom_precompile(${target} llvm "${arg_OPTIONS}")
+  else()
+    list(APPEND depends fmt::fmt)
+    yaglom_precompile(${target} plain "${arg_OPTIONS}")
   endif()
+  target_compile_options(${target} PRIVATE ${arg_OPTIONS})
   target_link_libraries(${target} PUBLIC yaglom_options ${depends})
   set_target_properties(${target} PROPERTIES YAGLOM_DEPENDS "${depends}")
   set_property(GLOBAL APPEND PROPERTY YAGLOM_LIBRARIES ${target})
@@ -132,14 +116,14 @@ function(yaglom_executable name)
   endif()
 endfunction()
 
-# yaglom_test(name SOURCES file... [DEPENDS name...] [LABELS label...] [TIMEOUT seconds] [SERIAL] [LLVM])
+# yaglom_test(name SOURCES file... [DEPENDS name...] [LABELS label...] [TIMEOUT seconds] [SERIAL] [LLVM] [OPTIONS flag...])
 #
 # A Catch2 program without a main; every TEST_CASE is one CTest entry. Its label is the folder's name ("unit"), followed by
 # LABELS: `asan` and `tsan` say in which sanitizer runs of scripts/test it takes part ("numeric+asan"; `ctest -L asan`).
 # The target tests-<label> builds all tests of a label. SERIAL keeps other tests away while one of these runs (timings).
 # YAGLOM_SOURCE_DIR is the checkout, as a C string.
 function(yaglom_test name)
-  cmake_parse_arguments(PARSE_ARGV 1 arg "LLVM;SERIAL" "TIMEOUT" "SOURCES;DEPENDS;LABELS")
+  cmake_parse_arguments(PARSE_ARGV 1 arg "LLVM;SERIAL" "TIMEOUT" "SOURCES;DEPENDS;LABELS;OPTIONS")
   if(arg_UNPARSED_ARGUMENTS)
     message(FATAL_ERROR "yaglom_test(${name}): unknown arguments ${arg_UNPARSED_ARGUMENTS}")
   endif()
@@ -148,7 +132,9 @@ function(yaglom_test name)
     set(llvm LLVM)
   endif()
   yaglom_executable(${name} SOURCES ${arg_SOURCES} DEPENDS ${arg_DEPENDS} ${llvm})
-  target_link_libraries(${name} PRIVATE Catch2::Catch2WithMain)
+  target_link_libraries(${name} PRIVATE Catch2::Catch2WithMain fmt::fmt)
+  target_compile_options(${name} PRIVATE ${arg_OPTIONS})
+  yaglom_precompile(${name} test "${arg_OPTIONS}")
   target_compile_definitions(${name} PRIVATE "YAGLOM_SOURCE_DIR=\"${PROJECT_SOURCE_DIR}\"")
 
   get_filename_component(folder "${CMAKE_CURRENT_SOURCE_DIR}" NAME)
@@ -180,7 +166,7 @@ endfunction()
 
 # yaglom_fuzzer(name SOURCES file... [DEPENDS name...] [LLVM])
 #
-# The libFuzzer program fuzz-<name>, built in the fuzz preset only; scripts/test runs each for a minute on
+# The libFuzzer program fuzz-<name>, built with YAGLOM_FUZZERS (preset asan); scripts/test runs each on
 # tests/fuzz/corpus/<name>, if that folder exists. The target fuzzers builds them all.
 function(yaglom_fuzzer name)
   if(NOT YAGLOM_FUZZERS)
