@@ -102,7 +102,8 @@ void GpuLowering::emitMatrices(const Cluster &cluster) {
 }
 
 /// Whether nothing keeps a value's numbers in the range of float16: sums over many tokens, and what is scaled by powers of two
-/// or made from such values. Within a chunk scaled features and their products span the range of float32 (Schedule::range).
+/// or made from such values. Within a chunk scaled features and their products span the range of float32 (Schedule::range), and
+/// so do rows that one sweep leaves in float32 for another.
 bool GpuLowering::isUnbounded(Value value) {
   auto [known, isNew] = unbounded.try_emplace(value, false);
   if (!isNew)
@@ -113,7 +114,9 @@ bool GpuLowering::isUnbounded(Value value) {
     result = !isa<func::FuncOp>(value.getParentBlock()->getParentOp());
   } else if (isa<phi::LoadItemOp, phi::StateInOp, scf::ForOp, scf::IfOp, scf::WhileOp>(op)) {
     result = true;
-  } else if (!isa<phi::LoadRowsOp, linalg::FillOp, tensor::EmptyOp>(op)) {
+  } else if (auto rows = dyn_cast<phi::LoadRowsOp>(op)) {
+    result = stored.lookup(rows.getSource()).isF32();
+  } else if (!isa<linalg::FillOp, tensor::EmptyOp>(op)) {
     op->walk([&](Operation *inner) { result |= isa<phi::Exp2ScaledOp, phi::LdexpOp>(inner); });
     for (Value operand : op->getOperands())
       result |= isa<RankedTensorType>(operand.getType()) && isUnbounded(operand);
