@@ -5,6 +5,7 @@
 #include "compiler/targets/reference/Derivative.h"
 #include "runtime/Compiled.h"
 #include "tests/numeric/Golden.h"
+#include "tests/numeric/Tolerance.h"
 
 #include "tests/unit/Catch.h"
 
@@ -45,6 +46,12 @@ Gradients backward(const Kernel &kernel, const Data &data, const Tensor &grad, i
   Tensor output(kernel.dtype(), grad.shape());
   kernel.forward(refs, parameters, output, {.threads = threads, .residual = &residual});
   return kernel.backward(refs, parameters, typed.ref(), {.threads = threads, .residual = &residual});
+}
+
+double halfGradientBound(const Data &data, const std::string &name, DType dtype, double changeByRounding) {
+  const std::string tensor = name.substr(std::string("grad.").size());
+  const bool isInput = std::count(data.names.begin(), data.names.end(), tensor) > 0;
+  return std::max(halfBound(dtype, changeByRounding), isInput ? 0 : sumBound(dtype, data.sizes.rows));
 }
 
 using reference::toArray;
