@@ -163,7 +163,7 @@ TEST_CASE("chunks of any size agree") {
       const std::vector<double> expected = run(compiled(spec, name, options(dtype, 8, 6)), data);
       for (const int64_t chunk : dtype == DType::f32 ? std::vector<int64_t>{16} : std::vector<int64_t>{5, 64}) {
         INFO("chunk " << chunk);
-        CHECK(relativeError(run(compiled(spec, name, options(dtype, 8, 6, Target::host(), chunk)), data), expected) <
+        CHECK(relativeError(run(compiled(spec, name, options(dtype, 8, 6, testedTarget(), chunk)), data), expected) <
               2 * tolerance(dtype, 150));
       }
     }

@@ -287,7 +287,7 @@ TEST_CASE("a residual changes no bit of the output, and its interval none of the
 
 TEST_CASE("a residual holds a state every so many chunks") {
   const Kernel kernel =
-      compiled(shipped("linear_transformer"), "linear_transformer", options(DType::f32, 8, 4, Target::host(), 16));
+      compiled(shipped("linear_transformer"), "linear_transformer", options(DType::f32, 8, 4, testedTarget(), 16));
   const Data data = makeData(kernel, {1, 2, 100}, DType::f32, 0.5);
   const Tensor grad = randomGrad(kernel, data.sizes, DType::f32);
   const int64_t state = (8 * 4 + 8) * 4;

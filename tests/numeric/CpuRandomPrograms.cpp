@@ -39,7 +39,7 @@ Verdict check(uint64_t seed) {
     return Verdict::IllConditioned;
 
   Result<Kernel> kernel =
-      compile(*spec, "a", options(program.dtype, program.d, program.e, Target::host(), program.chunk));
+      compile(*spec, "a", options(program.dtype, program.d, program.e, testedTarget(), program.chunk));
   if (!kernel) {
     UNSCOPED_INFO(std::string(kernel.error().what()).substr(0, 2000));
     FAIL("the compiler fails");

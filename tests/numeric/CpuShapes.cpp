@@ -40,7 +40,7 @@ void compareShape(const std::string &attention, DType dtype, int64_t d, int64_t 
   CompileOptions settings = options(DType::f64, d, e, Target::reference());
   settings.dims["F"] = features;
   const Kernel reference = compiled(kText, attention, settings);
-  settings.target = Target::host();
+  settings.target = testedTarget();
   settings.dtype = dtype;
   const Data data = makeData(reference, sizes, dtype, 0.5);
   const std::vector<double> found = run(compiled(kText, attention, settings), data);
