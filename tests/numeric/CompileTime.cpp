@@ -38,7 +38,8 @@ Spec chain(int layers) {
 
 } // namespace
 
-TEST_CASE("every shipped attention is compiled in about a second") {
+// The host's kernels, whatever target the tests are for.
+TEST_CASE("every shipped attention is compiled in about a second", "[cpu-only]") {
   for (const auto &file : std::filesystem::directory_iterator(YAGLOM_SOURCE_DIR "/examples/specs")) {
     if (file.path().extension() != ".phi")
       continue;
@@ -50,7 +51,7 @@ TEST_CASE("every shipped attention is compiled in about a second") {
   }
 }
 
-TEST_CASE("compiling grows linearly with the spec") {
+TEST_CASE("compiling grows linearly with the spec", "[cpu-only]") {
   for (const Pass pass : {Pass::Forward, Pass::Backward}) {
     secondsToBuild(chain(1), "a", pass); // what is done once a process
     const double few = std::min(secondsToBuild(chain(2), "a", pass), secondsToBuild(chain(2), "a", pass));

@@ -79,6 +79,10 @@ Target testedTarget() {
   return name ? Target::parse(name).value() : Target::host();
 }
 
+bool onEmulator() { return testedTarget().name().starts_with("emulated"); }
+
+int64_t fewerOnEmulator(int64_t all, int64_t fewer) { return onEmulator() ? fewer : all; }
+
 CompileOptions options(DType dtype, int64_t d, int64_t e, const Target &target, int64_t chunk) {
   CompileOptions result;
   result.target = target;

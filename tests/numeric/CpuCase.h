@@ -46,6 +46,12 @@ struct Data {
 
 /// The host, or what the environment variable YAGLOM_TEST_TARGET names: the same tests for another target.
 Target testedTarget();
+/// Is it the emulator, which runs 50 to 100 million instructions a second? It decides sizes, never what is compared.
+bool onEmulator();
+/// What a test goes through: `all`, or `fewer` of them on the emulator. The only place where sizes depend on the target.
+template <typename T>
+std::vector<T> fewerOnEmulator(std::vector<T> all, std::vector<T> fewer);
+int64_t fewerOnEmulator(int64_t all, int64_t fewer);
 
 Kernel compiled(const Spec &spec, const std::string &attention, const CompileOptions &options);
 /// One attention, in a text; f64 unless `options` say otherwise.
@@ -80,6 +86,11 @@ int64_t countNonFinite(const std::vector<double> &values);
 
 /// The specs of examples/specs by path, sorted: a new one is tested without anyone adding it.
 std::vector<std::string> specFiles();
+
+template <typename T>
+std::vector<T> fewerOnEmulator(std::vector<T> all, std::vector<T> fewer) {
+  return onEmulator() ? fewer : all;
+}
 
 template <typename F>
 void Data::transform(F f) {

@@ -102,14 +102,14 @@ std::vector<double> keptRows(const std::vector<double> &output, int64_t width, c
 
 } // namespace
 
-TEST_CASE("constant decays over 8192 tokens equal the recurrence") {
-  constexpr int64_t kRows = 8192;
+TEST_CASE("constant decays over many tokens equal the recurrence", "[slow-on-emulator]") {
+  const int64_t rows = fewerOnEmulator(8192, 300);
   for (const DType dtype : {DType::f32, DType::f64})
     for (const bool normalized : {true, false})
       for (const double a : {0.0, -1e-3, -1.0, -20.0, -80.0, -700.0, -1e6, -kInf, 1e-3, 0.01}) {
         INFO("log decay " << a << text(dtype) << (normalized ? " normalized" : ""));
         const Kernel kernel = kernelOf(normalized ? "log_constant" : "log_constant_sum", dtype);
-        Data data = makeData(kernel, {1, 1, kRows}, dtype, 1);
+        Data data = makeData(kernel, {1, 1, rows}, dtype, 1);
         const std::string name = normalized ? "log_constant.a" : "log_constant_sum.a";
         data.parameters[name].set(0, a);
         roundTo(data, dtype);
@@ -117,7 +117,7 @@ TEST_CASE("constant decays over 8192 tokens equal the recurrence") {
         const std::vector<double> expected = recurrence(data, normalized, [&](int64_t) { return std::exp(rounded); });
         const std::vector<double> found = run(kernel, data);
         CHECK(countNonFinite(found) == 0);
-        CHECK(relativeError(found, expected) < tolerance(dtype, kRows));
+        CHECK(relativeError(found, expected) < tolerance(dtype, rows));
 
         const Kernel linear = kernelOf(normalized ? "constant" : "constant_sum", dtype);
         Data same = data;
@@ -128,21 +128,21 @@ TEST_CASE("constant decays over 8192 tokens equal the recurrence") {
         roundTo(same, dtype);
         const double gamma = same.parameters[normalized ? "constant.a" : "constant_sum.a"].at(0);
         CHECK(relativeError(run(linear, same), recurrence(same, normalized, [&](int64_t) { return gamma; })) <
-              tolerance(dtype, kRows));
+              tolerance(dtype, rows));
       }
 }
 
-TEST_CASE("decays of each token with zeros over 8192 tokens equal the recurrence") {
-  constexpr int64_t kRows = 8192;
+TEST_CASE("decays of each token with zeros over many tokens equal the recurrence", "[slow-on-emulator]") {
+  const int64_t rows = fewerOnEmulator(8192, 300);
   for (const DType dtype : {DType::f32, DType::f64})
     for (const double zeros : {0.0, 0.01, 0.3, 1.0})
       for (const double least : {1e-30, 0.0, 0.5, 0.99}) {
         INFO("zeros " << zeros << ", decays from " << least << text(dtype));
         for (const char *name : {"each", "each_sum"}) {
           const Kernel kernel = kernelOf(name, dtype);
-          Data data = makeData(kernel, {1, 1, kRows}, dtype, 1);
+          Data data = makeData(kernel, {1, 1, rows}, dtype, 1);
           Random random(7);
-          for (int64_t i = 0; i < kRows; ++i)
+          for (int64_t i = 0; i < rows; ++i)
             data["g"].set(i, random.uniform() < zeros ? 0
                              : least == 1e-30         ? std::exp(random.uniform(-70, 0))
                                                       : random.uniform(least, 1));
@@ -152,7 +152,7 @@ TEST_CASE("decays of each token with zeros over 8192 tokens equal the recurrence
               recurrence(data, std::string(name) == "each", [&](int64_t t) { return g.at(t); });
           const std::vector<double> found = run(kernel, data);
           CHECK(countNonFinite(found) == 0);
-          CHECK(relativeError(found, expected) < tolerance(dtype, kRows));
+          CHECK(relativeError(found, expected) < tolerance(dtype, rows));
         }
       }
 }
@@ -240,7 +240,8 @@ const std::vector<std::string> kMaskedNames = {"plain",  "sums",       "both",  
 
 } // namespace
 
-TEST_CASE("padding left, right and in the middle equals the compacted sequence, whatever the masked keys hold") {
+TEST_CASE("padding left, right and in the middle equals the compacted sequence, whatever the masked keys hold",
+          "[slow-on-emulator]") {
   constexpr int64_t kRows = 100;
   const auto patterns = {
       std::function([](int64_t t) { return t >= 40; }),           std::function([](int64_t t) { return t < 50; }),
@@ -276,7 +277,7 @@ TEST_CASE("padding left, right and in the middle equals the compacted sequence, 
     }
 }
 
-TEST_CASE("a row without a key is 0") {
+TEST_CASE("a row without a key is 0", "[slow-on-emulator]") {
   constexpr int64_t kRows = 70;
   for (const std::string &name : kMaskedNames)
     for (const DType dtype : {DType::f32, DType::f64})

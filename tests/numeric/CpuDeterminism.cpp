@@ -67,7 +67,8 @@ std::vector<double> permutedOutput(const std::vector<double> &output, const Data
 
 } // namespace
 
-TEST_CASE("one and two threads give the same bits every time") {
+// Threads of the processor: what GPUs do instead is in GpuCounters.cpp and GpuParts.cpp.
+TEST_CASE("one and two threads give the same bits every time", "[cpu-only]") {
   forEveryAttention([](const Spec &spec, const std::string &name) {
     for (const DType dtype : {DType::f32, DType::f64}) {
       const Kernel kernel = compiled(spec, name, options(dtype, 8, 6));
@@ -81,7 +82,7 @@ TEST_CASE("one and two threads give the same bits every time") {
   });
 }
 
-TEST_CASE("a long head that threads share gives the bits of one thread") {
+TEST_CASE("a long head that threads share gives the bits of one thread", "[cpu-only]") {
   constexpr int64_t kRows = 3100;
   forEveryAttention([](const Spec &spec, const std::string &name) {
     for (const DType dtype : {DType::f32, DType::f64}) {
@@ -95,7 +96,7 @@ TEST_CASE("a long head that threads share gives the bits of one thread") {
   });
 }
 
-TEST_CASE("threads share a head in the same bits whatever its exponents, decays and masks are") {
+TEST_CASE("threads share a head in the same bits whatever its exponents, decays and masks are", "[cpu-only]") {
   const std::string text = R"(
 map expmap(x: [d]) = exp(x)
 map common(x: [d]) = exp(|x|^2) * (1.5 + tanh(x))
@@ -140,7 +141,8 @@ attention soft(Q; K, V, m: []) = softmax_attention(Q, K, V) with causal, mask = 
       }
 }
 
-TEST_CASE("a sequence gives the same bits alone, among others, and in any order of heads and batches") {
+TEST_CASE("a sequence gives the same bits alone, among others, and in any order of heads and batches",
+          "[slow-on-emulator]") {
   forEveryAttention([](const Spec &spec, const std::string &name) {
     for (const DType dtype : {DType::f32, DType::f64}) {
       const Kernel kernel = compiled(spec, name, options(dtype, 8, 6));
@@ -156,7 +158,7 @@ TEST_CASE("a sequence gives the same bits alone, among others, and in any order 
   });
 }
 
-TEST_CASE("chunks of any size agree") {
+TEST_CASE("chunks of any size agree", "[slow-on-emulator]") {
   forEveryAttention([](const Spec &spec, const std::string &name) {
     for (const DType dtype : {DType::f32, DType::f64}) {
       const Data data = makeData(compiled(spec, name, options(dtype, 8, 6)), {1, 2, 150}, dtype, 0.2);

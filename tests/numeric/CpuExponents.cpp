@@ -121,7 +121,7 @@ TEST_CASE("flexformer with keys near one radius and exponents of 1000 equals the
     });
 }
 
-TEST_CASE("flexformer with one key scaled by 4 equals the reference") {
+TEST_CASE("flexformer with one key scaled by 4 equals the reference", "[slow-on-emulator]") {
   for (const char *name : {"flexformer_n", "flexformer_s"})
     for (const int64_t token : {0, 3, 17, 31, 32, 50}) {
       INFO("token " << token);
@@ -158,7 +158,7 @@ TEST_CASE("a temperature that is nearly zero equals the reference") {
     }
 }
 
-TEST_CASE("exponents that jump by 200 within a chunk equal the reference") {
+TEST_CASE("exponents that jump by 200 within a chunk equal the reference", "[slow-on-emulator]") {
   for (const int64_t token : {1, 5, 16, 31, 32, 40}) {
     INFO("token " << token);
     compare(example("flexformer_n"), "flexformer_n_attention", 16, 12, {1, 1, 70}, 300, [&](Data &data) {
@@ -184,7 +184,7 @@ TEST_CASE("exponents that jump by 200 within a chunk equal the reference") {
   }
 }
 
-TEST_CASE("exponents of each feature that span a thousand equal the reference") {
+TEST_CASE("exponents of each feature that span a thousand equal the reference", "[slow-on-emulator]") {
   const Spec spec = Spec::parse(kMaps).value();
   for (const char *attention : {"bare", "both", "mixed", "query", "key", "fading"})
     for (const double size : {30.0, 100.0, 300.0}) {
@@ -196,7 +196,8 @@ TEST_CASE("exponents of each feature that span a thousand equal the reference") 
     compare(spec, attention, 5, 3, {1, 2, 70}, 1000, [&](Data &data) { scale(data["Q"], 10), scale(data["K"], 10); });
 }
 
-TEST_CASE("exponents of queries and keys that cancel equal the reference under every normalisation") {
+TEST_CASE("exponents of queries and keys that cancel equal the reference under every normalisation",
+          "[slow-on-emulator]") {
   const Spec spec = Spec::parse(kMaps).value();
   for (const char *attention : {"bare", "eps", "clamp", "signed", "none", "fading", "fading_eps", "fading_none"})
     for (const double size : {20.0, 200.0, 1000.0, 3000.0})

@@ -58,7 +58,7 @@ void checkChanges(const Gradients &before, const Gradients &after, const std::st
 
 } // namespace
 
-TEST_CASE("NaN in an input or a cotangent reaches no gradient of another head or batch mate") {
+TEST_CASE("NaN in an input or a cotangent reaches no gradient of another head or batch mate", "[slow-on-emulator]") {
   for (const std::string &file : specFiles()) {
     const Spec spec = Spec::parseFile(file).value();
     for (const std::string &name : spec.attentions()) {
@@ -82,14 +82,15 @@ TEST_CASE("NaN in an input or a cotangent reaches no gradient of another head or
   }
 }
 
-TEST_CASE("NaN in a causal attention reaches the gradients that mathematics says, and no others") {
+TEST_CASE("NaN in a causal attention reaches the gradients that mathematics says, and no others",
+          "[slow-on-emulator]") {
   for (const char *file : {"linear_transformer", "performer", "flexformer_n", "retention", "softmax"}) {
     const Spec spec = shipped(file);
     const Kernel kernel = compiled(spec, spec.attentions()[0], options(DType::f64, 6, 4));
     const Data data = makeData(kernel, {1, 1, kRows}, DType::f64, 0.7);
     const Tensor grad = randomGrad(kernel, data.sizes, DType::f64);
     for (const int64_t interval : {0, 1})
-      for (const int64_t token : {0, 5, 31, 32, 69}) {
+      for (const int64_t token : fewerOnEmulator<int64_t>({0, 5, 31, 32, 69}, {5, 32})) {
         INFO(file << ", token " << token << ", residual " << interval);
         const Gradients before = backward(kernel, data, grad, 1, interval);
         const auto own = [&](int64_t row) { return row == token; };
@@ -162,7 +163,7 @@ TEST_CASE("derivatives at corners are the reference's") {
     Data data = makeData(kernel, {1, 1, 40}, DType::f64, 0.5);
     data.transform([](double x, int64_t row) { return row % 3 == 0 ? 0 : std::round(2 * x) / 2; });
     const Tensor grad = randomGrad(kernel, data.sizes, DType::f64);
-    for (const int64_t interval : {0, 1}) {
+    for (const int64_t interval : fewerOnEmulator<int64_t>({0, 1}, {0})) {
       INFO(what << ", residual " << interval);
       const Gradients found = backward(kernel, data, grad, 1, interval);
       for (const auto &entry : found)
@@ -203,7 +204,8 @@ TEST_CASE("masked keys have no gradient, whatever they hold, and a row without a
     }
 }
 
-TEST_CASE("gradients under constant log decays of any strength are finite and equal the reference") {
+TEST_CASE("gradients under constant log decays of any strength are finite and equal the reference",
+          "[slow-on-emulator]") {
   const std::string text = "attention a(Q; K, V, l: []) = linear(elu(Q) + 1, elu(K) + 1, V) with causal, normalize, "
                            "log_decay = l";
   const Spec spec = Spec::parse(text).value();
@@ -212,7 +214,7 @@ TEST_CASE("gradients under constant log decays of any strength are finite and eq
   for (const double decay : {0.0, -1e-3, -1.0, -20.0, -80.0, -std::numeric_limits<double>::infinity()})
     for (const int64_t interval : {0, 4}) {
       INFO("log decay " << decay << ", residual " << interval);
-      for (const int64_t rows : {200, 8192}) {
+      for (const int64_t rows : {int64_t(200), fewerOnEmulator(8192, 300)}) {
         Data data = makeData(kernel, {1, 1, rows}, DType::f64, 0.5);
         data["l"] = Tensor(DType::f64, {1, 1, rows});
         for (int64_t row = 0; row < rows; ++row)
@@ -227,7 +229,7 @@ TEST_CASE("gradients under constant log decays of any strength are finite and eq
     }
 }
 
-TEST_CASE("float32 gradients of gates near 0 equal the reference") {
+TEST_CASE("float32 gradients of gates near 0 equal the reference", "[slow-on-emulator]") {
   const std::string text = "attention a(Q; K, V, g: []) = linear(elu(Q) + 1, elu(K) + 1, V) with causal, decay = g "
                            "attention n(Q; K, V, g: []) = linear(exp(Q), exp(K), V) with causal, normalize, decay = g";
   const Spec spec = Spec::parse(text).value();
@@ -237,7 +239,7 @@ TEST_CASE("float32 gradients of gates near 0 equal the reference") {
         INFO(name << ", gates of " << size << ", residual " << interval);
         const CompileOptions settings = options(DType::f32, 8, 4);
         const Kernel kernel = compiled(spec, name, settings);
-        Data data = makeData(kernel, {1, 2, 500}, DType::f32, 0.5);
+        Data data = makeData(kernel, {1, 2, fewerOnEmulator(500, 100)}, DType::f32, 0.5);
         for (int64_t i = 0; i < data["g"].size(); ++i)
           data["g"].set(i, static_cast<float>((0.5 + data["g"].at(i) / 2) * size));
         const Tensor grad = randomGrad(kernel, data.sizes, DType::f32);
@@ -253,12 +255,13 @@ TEST_CASE("float32 gradients of gates near 0 equal the reference") {
       }
 }
 
-TEST_CASE("a residual changes no bit of the output, and its interval none of the gradients") {
+TEST_CASE("a residual changes no bit of the output, and its interval none of the gradients", "[slow-on-emulator]") {
+  const int64_t rows = fewerOnEmulator(200, 70);
   for (const char *file : {"flexformer_n", "rfa", "performer", "polaformer", "fska", "softmax"}) {
     const Spec spec = shipped(file);
     for (const std::string &name : spec.attentions()) {
       const Kernel kernel = compiled(spec, name, options(DType::f32, 6, 4));
-      const Data data = makeData(kernel, {2, 2, 200}, DType::f32, 0.7);
+      const Data data = makeData(kernel, {2, 2, rows}, DType::f32, 0.7);
       const Tensor grad = randomGrad(kernel, data.sizes, DType::f32);
       const std::vector<double> plain = run(kernel, data);
       std::vector<Tensor> inputs;
@@ -271,10 +274,10 @@ TEST_CASE("a residual changes no bit of the output, and its interval none of the
       for (const auto &entry : data.parameters)
         parameters.set(entry.name, toType(entry.tensor, DType::f32));
       const Gradients every = backward(kernel, data, grad, 1, 1);
-      for (const int64_t interval : {1, 2, 3, 100}) {
+      for (const int64_t interval : fewerOnEmulator<int64_t>({1, 2, 3, 100}, {2, 100})) {
         INFO(name << ", interval " << interval);
         Residual residual(interval);
-        Tensor output(DType::f32, {2, 2, 200, outputWidth(kernel)});
+        Tensor output(DType::f32, {2, 2, rows, outputWidth(kernel)});
         kernel.forward(refs, parameters, output, {.residual = &residual});
         CHECK(same(valuesOf(output), plain));
         const Gradients some = backward(kernel, data, grad, 2, interval);
@@ -305,7 +308,8 @@ TEST_CASE("a residual holds a state every so many chunks") {
   CHECK(bytes(1000) == 2 * state);
 }
 
-TEST_CASE("backward takes the memory of the gradients and less than 10 MB") {
+// The emulator's own memory is not what a GPU takes.
+TEST_CASE("backward takes the memory of the gradients and less than 10 MB", "[cpu-only]") {
   const Kernel kernel = compiled(shipped("flexformer_n"), "flexformer_n_attention", options(DType::f32, 64, 64));
   const Data small = makeData(kernel, {1, 1, 1}, DType::f32, 0.3);
   backward(kernel, small, randomGrad(kernel, small.sizes, DType::f32)); // compiles

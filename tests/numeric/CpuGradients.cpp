@@ -15,7 +15,7 @@
 using namespace yaglom;
 using namespace yaglom::tests;
 
-TEST_CASE("compiled kernels reproduce every golden gradient") {
+TEST_CASE("compiled kernels reproduce every golden gradient", "[slow-on-emulator]") {
   int compared = 0, cases = 0;
   for (const std::string &file : goldenFiles()) {
     const Golden golden = loadGolden(file);
@@ -41,7 +41,7 @@ TEST_CASE("compiled kernels reproduce every golden gradient") {
   CHECK(compared >= 800);
 }
 
-TEST_CASE("every attention of every spec has the reference's gradients") {
+TEST_CASE("every attention of every spec has the reference's gradients", "[slow-on-emulator]") {
   int attentions = 0;
   for (const std::string &file : specFiles()) {
     const Spec spec = Spec::parseFile(file).value();
@@ -73,11 +73,11 @@ TEST_CASE("every attention of every spec has the reference's gradients") {
   CHECK(attentions >= 18);
 }
 
-TEST_CASE("gradients are the same bits for any number of threads") {
+TEST_CASE("gradients are the same bits for any number of threads", "[slow-on-emulator]") {
   for (const char *name : {"flexformer_n", "rfa", "softmax"}) {
     const Spec spec = Spec::parseFile(std::string(YAGLOM_SOURCE_DIR "/examples/specs/") + name + ".phi").value();
     const Kernel kernel = compiled(spec, spec.attentions().back(), options(DType::f32, 8, 8));
-    const Data data = makeData(kernel, {2, 3, 100}, DType::f32, 0.4, 3);
+    const Data data = makeData(kernel, {2, 3, fewerOnEmulator(100, 40)}, DType::f32, 0.4, 3);
     const Tensor grad = randomGrad(kernel, data.sizes, DType::f32);
     const Gradients one = backward(kernel, data, grad, 1), many = backward(kernel, data, grad, 5);
     for (const auto &entry : one) {
@@ -149,7 +149,7 @@ TEST_CASE("a cotangent may have any strides") {
   CHECK(same(gradientOf(view), gradientOf(grad.ref())));
 }
 
-TEST_CASE("compiled kernels reproduce every golden gradient of a loss") {
+TEST_CASE("compiled kernels reproduce every golden gradient of a loss", "[slow-on-emulator]") {
   int compared = 0;
   for (const std::string &file : goldenFiles()) {
     const Golden golden = loadGolden(file);

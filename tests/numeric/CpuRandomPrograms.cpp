@@ -59,10 +59,14 @@ void checkSeeds(uint64_t begin, uint64_t end) {
 
 } // namespace
 
-TEST_CASE("random programs compute what the reference computes (part 1)") { checkSeeds(0, 50); }
-TEST_CASE("random programs compute what the reference computes (part 2)") { checkSeeds(50, 100); }
-TEST_CASE("random programs compute what the reference computes (part 3)") { checkSeeds(100, 150); }
-TEST_CASE("random programs compute what the reference computes (part 4)") { checkSeeds(150, 200); }
+TEST_CASE("random programs compute what the reference computes (part 1)", "[slow-on-emulator]") { checkSeeds(0, 50); }
+TEST_CASE("random programs compute what the reference computes (part 2)", "[slow-on-emulator]") { checkSeeds(50, 100); }
+TEST_CASE("random programs compute what the reference computes (part 3)", "[slow-on-emulator]") {
+  checkSeeds(100, 150);
+}
+TEST_CASE("random programs compute what the reference computes (part 4)", "[slow-on-emulator]") {
+  checkSeeds(150, 200);
+}
 
 /// YAGLOM_SEEDS=BEGIN:END numeric-cpu "[.seeds]" looks further.
 TEST_CASE("random programs of the seeds in YAGLOM_SEEDS compute what the reference computes", "[.seeds]") {

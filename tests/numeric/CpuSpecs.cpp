@@ -16,7 +16,7 @@ const char *text(DType dtype) { return dtype == DType::f32 ? " f32" : " f64"; }
 
 } // namespace
 
-TEST_CASE("compiled kernels reproduce every golden output and draw") {
+TEST_CASE("compiled kernels reproduce every golden output and draw", "[slow-on-emulator]") {
   int outputs = 0, draws = 0;
   for (const std::string &file : goldenFiles()) {
     const Golden golden = loadGolden(file);
@@ -68,8 +68,12 @@ void compareSpecs(DType dtype, int64_t d, int64_t e) {
 
 } // namespace
 
-TEST_CASE("every attention of every spec equals the reference in float64") { compareSpecs(DType::f64, 6, 4); }
-TEST_CASE("every attention of every spec equals the reference in float32") { compareSpecs(DType::f32, 16, 12); }
+TEST_CASE("every attention of every spec equals the reference in float64", "[slow-on-emulator]") {
+  compareSpecs(DType::f64, 6, 4);
+}
+TEST_CASE("every attention of every spec equals the reference in float32", "[slow-on-emulator]") {
+  compareSpecs(DType::f32, 16, 12);
+}
 
 TEST_CASE("cross attention equals the reference, whatever the lengths of queries and keys") {
   int attentions = 0;

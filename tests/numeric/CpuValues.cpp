@@ -37,7 +37,7 @@ const std::string kParams =
 
 } // namespace
 
-TEST_CASE("values without a side equal the reference") {
+TEST_CASE("values without a side equal the reference", "[slow-on-emulator]") {
   for (const char *result : {
            "outer(a, b) * sum(x)",
            "outer(a, a) * sum(x)",
