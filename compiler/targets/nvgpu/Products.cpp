@@ -87,10 +87,10 @@ void GpuLowering::emitDots(const Cluster &cluster) {
 }
 
 /// The largest tile of which every warp gets one; a fragment of the left side serves all columns, one of the right all rows.
-/// Where no tile divides the result, small ones waste least. Of float32 an operand is two registers: the largest tile would spill.
+/// Where no tile divides the result, small ones waste least.
 GpuLowering::WarpTile GpuLowering::chooseTile(llvm::ArrayRef<int64_t> extents) const {
   for (WarpTile tile : {WarpTile{2, 4}, {2, 2}, {1, 4}, {1, 2}})
-    if ((isHalf() || tile.entries() < WarpTile{2, 4}.entries()) && extents[0] % tile.rows() == 0 && extents[1] % tile.columns() == 0 &&
+    if (extents[0] % tile.rows() == 0 && extents[1] % tile.columns() == 0 &&
         extents[0] / tile.rows() * (extents[1] / tile.columns()) >= device.warps())
       return tile;
   return extents[1] % WarpTile{1, 2}.columns() == 0 ? WarpTile{1, 2} : WarpTile{1, 1};
