@@ -20,14 +20,20 @@ TEST_CASE("assembled: forward kernels of width 64 and 128 spill nothing on any a
     const char *spec, *attention, *dim; ///< dim: of the features, or null
     int64_t features;
   };
+  struct Machine {
+    const char *target, *architecture;
+    DType dtype;
+  };
   for (const Case &each :
        {Case{"flexformer_n", "flexformer_n_attention", "n", 64}, Case{"performer", "performer", "m", 128},
         Case{"linear_transformer", "linear_transformer", nullptr, 0}})
-    for (const int64_t width : {64, 128})
-      for (const auto &[target, architecture] : {std::pair{"sm_80", "sm_80"}, std::pair{"sm_90", "sm_90a"},
-                                                 std::pair{"sm_100", "sm_100a"}, std::pair{"sm_120", "sm_120a"}}) {
-        INFO(each.spec << " d = e = " << width << " " << architecture);
-        CompileOptions settings = options(DType::bf16, width, width, Target::parse(target).value());
+    for (const auto &[target, architecture, dtype] :
+         {Machine{"sm_80", "sm_80", DType::bf16}, Machine{"sm_80", "sm_80", DType::f32},
+          Machine{"sm_90", "sm_90a", DType::bf16}, Machine{"sm_90", "sm_90a", DType::f32},
+          Machine{"sm_100", "sm_100a", DType::bf16}, Machine{"sm_120", "sm_120a", DType::bf16}})
+      for (const int64_t width : {64, 128}) {
+        INFO(each.spec << " d = e = " << width << " " << toText(dtype) << " " << architecture);
+        CompileOptions settings = options(dtype, width, width, Target::parse(target).value());
         if (each.dim)
           settings.dims[each.dim] = each.features;
         const Spec spec =

@@ -2,6 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "compiler/lower/ExpandMath.h"
 #include "compiler/targets/nvgpu/GpuLowering.h"
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 
 #include <numeric>
 
@@ -105,12 +106,19 @@ void GpuLowering::overEntries(llvm::ArrayRef<int64_t> extents, llvm::function_re
   });
 }
 
+/// On a loop, carried on to its branch in LLVM, which PTX calls `nounroll`.
+static Attribute neverUnrolled(OpBuilder &b) {
+  auto unroll = LLVM::LoopUnrollAttr::get(b.getContext(), b.getBoolAttr(true), {}, {}, {}, {}, {}, {});
+  return LLVM::LoopAnnotationAttr::get(b.getContext(), {}, {}, {}, unroll, {}, {}, {}, {}, {}, {}, {}, {}, {}, {}, {});
+}
+
 /// From `start` below `end` by `step`, carrying values; `start` is less than `step`. When it `divides`, every thread makes
 /// equally many turns, and few turns become straight code.
 llvm::SmallVector<Value> GpuLowering::loop(Value start, int64_t end, int64_t step, bool divides, ValueRange carried,
-                                           llvm::function_ref<llvm::SmallVector<Value>(Value, ValueRange)> body) {
+                                           llvm::function_ref<llvm::SmallVector<Value>(Value, ValueRange)> body,
+                                           int64_t straight) {
   llvm::SmallVector<Value> values(carried);
-  if (divides && end / step <= kStraight) {
+  if (divides && end / step <= straight) {
     for (int64_t i = 0; i < end; i += step)
       values = body(i ? arith::AddIOp::create(b, loc, start, constant(i)).getResult() : start, values);
     return values;
@@ -130,6 +138,8 @@ llvm::SmallVector<Value> GpuLowering::loop(Value start, int64_t end, int64_t ste
     return llvm::SmallVector<Value>(branch.getResults());
   }
   auto op = scf::ForOp::create(b, loc, start, constant(end), constant(step), values);
+  if (straight < kStraight) // nor may the assembler make it straight
+    op->setAttr("loop_annotation", neverUnrolled(b));
   OpBuilder::InsertionGuard guard(b);
   b.setInsertionPointToStart(op.getBody());
   values = body(op.getInductionVar(), op.getRegionIterArgs());

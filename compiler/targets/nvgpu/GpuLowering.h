@@ -115,7 +115,8 @@ private:
   mlir::Value combine(mlir::linalg::ReduceOp op, mlir::Value running, mlir::Value next);
   llvm::SmallVector<mlir::Value>
   loop(mlir::Value start, int64_t end, int64_t step, bool divides, mlir::ValueRange carried,
-       llvm::function_ref<llvm::SmallVector<mlir::Value>(mlir::Value, mlir::ValueRange)> body);
+       llvm::function_ref<llvm::SmallVector<mlir::Value>(mlir::Value, mlir::ValueRange)> body,
+       int64_t straight = kStraight);
   /// Lanes of a warp that sum the terms of one entry together.
   struct Team {
     int lanes;

@@ -208,12 +208,15 @@ void GpuLowering::emitTile(const Cluster &cluster, const WarpTile &tile, Value r
                                                                       WarpTile::kEntries));
     };
     int64_t whole = operands.products / fragments.depth() * fragments.depth();
+    // Of float32, ptxas would read the operands of all steps ahead of their products, and spill.
+    const int64_t straight = fragments.isHalf() ? kStraight : 2;
+    auto next = [&](Value k, ValueRange running) {
+      sums.assign(running.begin(), running.end());
+      step(k, false);
+      return sums;
+    };
     if (whole)
-      sums = loop(constant(0), whole, fragments.depth(), true, sums, [&](Value k, ValueRange running) {
-        sums.assign(running.begin(), running.end());
-        step(k, false);
-        return sums;
-      });
+      sums = loop(constant(0), whole, fragments.depth(), true, sums, next, straight);
     if (whole < operands.products)
       step(constant(whole), true);
     for (auto [known, sum] : llvm::zip(values, sums))
