@@ -27,6 +27,4 @@ add_library(yaglom_llvm INTERFACE)
 # The build folder holds what TableGen writes, which is not ours to free of warnings.
 target_include_directories(yaglom_llvm SYSTEM INTERFACE
   ${LLVM_INCLUDE_DIRS} ${MLIR_INCLUDE_DIRS} "${PROJECT_BINARY_DIR}")
-add_library(yaglom_llvm_definitions INTERFACE)
-target_compile_definitions(yaglom_llvm_definitions INTERFACE ${LLVM_DEFINITIONS_LIST})
-target_link_libraries(yaglom_llvm INTERFACE yaglom_llvm_definitions MLIR LLVM)
+target_link_libraries(yaglom_llvm INTERFACE MLIR LLVM)

@@ -6,6 +6,8 @@ add_library(yaglom_options INTERFACE)
 target_include_directories(yaglom_options INTERFACE
   "${PROJECT_SOURCE_DIR}" "${PROJECT_SOURCE_DIR}/include" "${PROJECT_BINARY_DIR}")
 target_compile_options(yaglom_options INTERFACE -Wall -Wextra)
+# LLVM's, for units without LLVM too: those that share a precompiled header must have the same ones.
+target_compile_definitions(yaglom_options INTERFACE ${LLVM_DEFINITIONS_LIST})
 target_compile_features(yaglom_options INTERFACE cxx_std_20)
 target_link_options(yaglom_options INTERFACE -Wl,--build-id) # the cache on disk tells builds apart by it
 if(YAGLOM_SANITIZER STREQUAL "address")
@@ -132,8 +134,7 @@ function(yaglom_test name)
     set(llvm LLVM)
   endif()
   yaglom_executable(${name} SOURCES ${arg_SOURCES} DEPENDS ${arg_DEPENDS} ${llvm})
-  # With or without LLVM, tests share a precompiled header.
-  target_link_libraries(${name} PRIVATE Catch2::Catch2WithMain fmt::fmt yaglom_llvm_definitions)
+  target_link_libraries(${name} PRIVATE Catch2::Catch2WithMain fmt::fmt)
   target_compile_options(${name} PRIVATE ${arg_OPTIONS})
   yaglom_precompile(${name} test "${arg_OPTIONS}")
   target_compile_definitions(${name} PRIVATE "YAGLOM_SOURCE_DIR=\"${PROJECT_SOURCE_DIR}\"")

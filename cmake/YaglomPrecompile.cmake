@@ -35,7 +35,7 @@ if(YAGLOM_PCH)
   _yaglom_precompiled(plain fmt::fmt PIC)
   _yaglom_precompiled(llvm yaglom_llvm PIC)
   if(YAGLOM_TESTS)
-    _yaglom_precompiled(test "fmt::fmt;yaglom_llvm_definitions" PROGRAM)
+    _yaglom_precompiled(test fmt::fmt PROGRAM)
   endif()
 endif()
 
