@@ -19,8 +19,8 @@ Launches namesOf(const runtime::EmulatorReports &reports) {
   return names;
 }
 
-Kernel kernelOf(const std::string &spec, const std::string &attention, DType dtype = DType::bf16) {
-  CompileOptions settings = options(dtype, 8, 8, Target::parse("emulated").value());
+Kernel kernelOf(const std::string &spec, const std::string &attention, DType dtype = DType::bf16, int64_t width = 8) {
+  CompileOptions settings = options(dtype, width, width, Target::parse("emulated").value());
   return compiled(Spec::parseFile(YAGLOM_SOURCE_DIR "/examples/specs/" + spec + ".phi").value(), attention, settings);
 }
 
@@ -39,13 +39,16 @@ TEST_CASE("emulated: few items take parts of the sequence side by side and give 
   struct Case {
     const char *spec, *attention;
     Launches expected;
+    int64_t width = 8;
   };
   constexpr int64_t kRows = 1560; // three parts of 512 and more; no chunk divides them
   for (const Case &each : {Case{"retention", "retention", {{"advance", 1}, {"forward", 3}}}, // from the state before
                            Case{"hedgehog", "hedgehog_attention", {{"advance", 1}, {"forward", 3}}},
+                           // A state of this width is in registers.
+                           Case{"flexformer_n", "flexformer_n_attention", {{"advance", 1}, {"forward", 3}}, 32},
                            Case{"fska", "fska_attention", {{"advance", 1}, {"forward", 3}}}}) { // from that of all keys
     INFO(each.attention);
-    const Kernel kernel = kernelOf(each.spec, each.attention);
+    const Kernel kernel = kernelOf(each.spec, each.attention, DType::bf16, each.width);
     const Data data = makeData(kernel, {1, 1, kRows}, DType::bf16, 0.5);
     Launches many, one;
     const std::vector<double> split = runOn(108, kernel, data, many);

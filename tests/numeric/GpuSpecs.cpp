@@ -68,3 +68,19 @@ TEST_CASE("emulated: every attention of every spec equals float64 in 16 bits, fo
   }
   CHECK(attentions >= 18);
 }
+
+TEST_CASE("emulated: states in registers equal float64 in bfloat16, forward and backward") {
+  constexpr int64_t kWidth = 32; // wide enough for a tile of the state for every warp
+  for (const auto &[file, name] : {std::pair{"flexformer_n", "flexformer_n_attention"}, std::pair{"rfa", "rfa_gated"},
+                                   std::pair{"performer", "performer"}}) {
+    INFO(name);
+    const Spec spec = Spec::parseFile(YAGLOM_SOURCE_DIR "/examples/specs/" + std::string(file) + ".phi").value();
+    auto kernel = [&](DType dtype, const Target &target) {
+      return compiled(spec, name, options(dtype, kWidth, kWidth, target));
+    };
+    const Kernel half = kernel(DType::bf16, Target::parse("emulated").value()),
+                 reference = kernel(DType::f64, Target::reference()), exact = kernel(DType::f64, Target::host());
+    for (const int64_t interval : {0, 1})
+      compareHalf(half, reference, exact, 70, interval);
+  }
+}
